@@ -1,0 +1,65 @@
+# Two commands do all the set-up: `make demo` runs the main job, `make test` passes the tests.
+# Nothing is needed beforehand but Python 3.11 or newer, git and make.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: help demo test test-long lint types imports format benchmarks corpus model lock clean
+
+help:  ## Show what can be made
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "safetydrift needs Python 3.11 or newer; try: make PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) --require-hashes -r requirements/run.txt
+	$(INSTALL) --no-deps --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
+	$(INSTALL) --require-hashes -r requirements/dev.txt
+	touch $@
+
+demo: $(VENV)/run.stamp  ## Fit on real agent runs, report the findings, replay three of them
+	$(BIN)/safetydrift demo --output build/demo
+
+test: $(VENV)/dev.stamp lint types imports  ## Lint, types, import contract, tests, docs examples
+	$(BIN)/coverage run -m pytest -m 'not long' $(PYTEST_ARGS)
+	$(BIN)/coverage report
+
+test-long: $(VENV)/dev.stamp  ## The suites that take longer than a coffee
+	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/dev.stamp
+	$(BIN)/mypy
+
+imports: $(VENV)/dev.stamp
+	$(BIN)/lint-imports
+
+format: $(VENV)/dev.stamp  ## Put the code in its usual shape
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmarks: $(VENV)/dev.stamp  ## Measure; results go to build/benchmarks
+	$(BIN)/python benchmarks/run.py --output build/benchmarks
+
+corpus: $(VENV)/run.stamp  ## Derive the shipped corpus again from the raw traces
+	$(BIN)/safetydrift corpus build $(TRACES) --output src/safetydrift/corpus
+
+model: $(VENV)/run.stamp  ## Fit the shipped model again from the shipped corpus
+	$(BIN)/safetydrift fit corpus --output src/safetydrift/models/default.json
+
+lock:  ## Compile the locked requirements again (needs uv)
+	uv pip compile pyproject.toml requirements/build.in --all-extras --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-annotate -o requirements/run.txt
+	uv pip compile pyproject.toml requirements/build.in --all-extras --group dev --universal --python-version 3.11 \
+	  --generate-hashes --no-header --no-annotate -c requirements/run.txt -o requirements/dev.txt
+
+clean:
+	rm -rf $(VENV) build

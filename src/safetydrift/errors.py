@@ -1,0 +1,74 @@
+"""Everything SafetyDrift raises on purpose.
+
+Each error also subclasses the built-in a caller already catches, keeps the offending value as an attribute
+where there is one, and says the repair in its message.
+"""
+
+
+class SafetyDriftError(Exception):
+    """The base of every error raised by this package."""
+
+
+class SpaceError(SafetyDriftError, ValueError):
+    """A state space that is not well formed, or a level that it does not have."""
+
+
+class SpaceMismatchError(SafetyDriftError, ValueError):
+    """Two things were built on different state spaces and cannot be used together."""
+
+
+class CatalogueError(SafetyDriftError, ValueError):
+    """A tool catalogue that is not well formed, or does not cover the state space."""
+
+
+class ChainError(SafetyDriftError, ValueError):
+    """Counts or a matrix that do not describe an absorbing Markov chain."""
+
+
+class NotAbsorbingError(ChainError):
+    """Some transient states can never reach an absorbing class.
+
+    Attributes
+    ----------
+    states
+        The states that cannot, in ascending order.
+    """
+
+    def __init__(self, states: tuple[int, ...], names: tuple[str, ...] = ()) -> None:
+        self.states = states
+        shown = ", ".join((names or tuple(map(str, states)))[:8])
+        more = f" and {len(states) - 8} more" if len(states) > 8 else ""  # noqa: PLR2004
+        super().__init__(
+            f"no absorbing class can be reached from {shown}{more}; "
+            "give these states a way out, or declare them absorbing"
+        )
+
+
+class TraceFormatError(SafetyDriftError, ValueError):
+    """A record that cannot be read as a trace.
+
+    Attributes
+    ----------
+    path, line, reason
+        Where the record stands (line 1 is the first; None for a file as a whole), and what is wrong with it.
+    """
+
+    def __init__(self, path: str, line: int | None, reason: str) -> None:
+        self.path, self.line, self.reason = path, line, reason
+        super().__init__(f"{path}: {reason}" if line is None else f"{path}:{line}: {reason}")
+
+
+class ModelFileError(SafetyDriftError, ValueError):
+    """A model file that is damaged, of an unknown version, or not a model at all."""
+
+
+class HorizonError(SafetyDriftError, ValueError):
+    """A horizon outside the table that was built."""
+
+
+class MissingExtraError(SafetyDriftError, ImportError):
+    """A part of SafetyDrift needs a package that an extra installs."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        self.package, self.extra = package, extra
+        super().__init__(f"{purpose} needs {package}; install it with: pip install 'safetydrift[{extra}]'")

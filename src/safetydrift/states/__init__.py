@@ -1,0 +1,1 @@
+"""The vocabulary of safety: dimensions, effects, states, and the rules that give them a risk."""

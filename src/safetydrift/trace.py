@@ -1,0 +1,213 @@
+"""What was recorded: a trace is a run of an agent, a step is one tool call with what came back.
+
+Plain immutable values and no parsing; ``formats`` makes them from files, ``effects`` reads what they did.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from safetydrift.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Ending(Enum):
+    """How the recording of a run ends."""
+
+    COMPLETED = "completed"
+    """The agent finished by itself: it gave its answer, or called its finish tool."""
+
+    CENSORED = "censored"
+    """The run was cut off: a step limit, an error, a lost connection. What would have followed is unknown."""
+
+
+class ToolCall(Value):
+    """A call as the agent proposed it.
+
+    Parameters
+    ----------
+    name
+        The tool's name, as the agent wrote it.
+    args
+        The arguments. Empty when they could not be decoded.
+    id
+        The call's own identifier; empty where the source has none.
+    malformed
+        The raw text of arguments that could not be decoded, else None.
+    hints
+        The tool's MCP annotations (``readOnlyHint`` and the like), where known. Untrusted.
+    """
+
+    __slots__ = ("args", "hints", "id", "malformed", "name")
+    name: str
+    args: Mapping[str, object]
+    id: str
+    malformed: str | None
+    hints: Mapping[str, bool] | None
+
+    def __init__(
+        self,
+        name: str,
+        args: Mapping[str, object] | None = None,
+        id: str = "",  # noqa: A002
+        malformed: str | None = None,
+        hints: Mapping[str, bool] | None = None,
+    ) -> None:
+        self._fill(name=name, args={} if args is None else args, id=id, malformed=malformed, hints=hints)
+
+
+class Step(Value):
+    """One tool call and what came back. Parallel calls are steps of the same turn, in the order proposed.
+
+    Parameters
+    ----------
+    call
+        The proposed call.
+    result
+        The text that came back; None when nothing did (the call was never executed, or the run ended first).
+    error
+        The tool's own error message when the call failed, else None.
+    turn
+        Index of the agent's message that proposed the call, counted from 0.
+    said
+        What the user said since the previous step; for the first step, the task itself.
+    """
+
+    __slots__ = ("call", "error", "result", "said", "turn")
+    call: ToolCall
+    result: str | None
+    error: str | None
+    turn: int
+    said: str
+
+    def __init__(
+        self,
+        call: ToolCall,
+        result: str | None = None,
+        error: str | None = None,
+        turn: int = 0,
+        said: str = "",
+    ) -> None:
+        self._fill(call=call, result=result, error=error, turn=turn, said=said)
+
+
+class Label(Value):
+    """What the source itself says about a run.
+
+    Parameters
+    ----------
+    violated
+        Whether the source found a violation; None where it says nothing, or nothing that can be used.
+    onset
+        The violating call, counted from 1; None where unknown or where there is none.
+    exposure
+        Calls made when the first result carrying injected text came back; None if none did or it is unknown.
+    attempt
+        In a run that is not violated: the first call that tried what the attacker wanted, counted from 1.
+    attack
+        What kind of pressure the run was put under, as the source names it; empty when there was none.
+    goal
+        What the attacker wanted, as the source names it; empty when nobody attacked.
+    unusable
+        Why the source's verdict cannot be used, in words; empty when it can.
+    origin
+        Who says so: for example ``"end-state check"`` or ``"median of four judges >= 3"``.
+    """
+
+    __slots__ = ("attack", "attempt", "exposure", "goal", "onset", "origin", "unusable", "violated")
+    violated: bool | None
+    onset: int | None
+    exposure: int | None
+    attempt: int | None
+    attack: str
+    goal: str
+    unusable: str
+    origin: str
+
+    def __init__(
+        self,
+        violated: bool | None = None,
+        *,
+        onset: int | None = None,
+        exposure: int | None = None,
+        attempt: int | None = None,
+        attack: str = "",
+        goal: str = "",
+        unusable: str = "",
+        origin: str = "",
+    ) -> None:
+        self._fill(
+            violated=violated,
+            onset=onset,
+            exposure=exposure,
+            attempt=attempt,
+            attack=attack,
+            goal=goal,
+            unusable=unusable,
+            origin=origin,
+        )
+
+
+class Trace(Value):
+    """A recorded run of an agent.
+
+    Parameters
+    ----------
+    id
+        The record's own path or id.
+    steps
+        Every tool call, in order.
+    source
+        Where the run comes from, for example ``"agentdojo"``.
+    task
+        What was asked, as the source names it; runs of one task are alike and are resampled together.
+    category
+        The kind of task (a suite, a domain). The published method keeps one chain per category.
+    model
+        The model, or the pipeline of model and defence, that acted.
+    prompt
+        The task in the user's words.
+    ending
+        How the recording ends.
+    label
+        What the source says about safety.
+    """
+
+    __slots__ = ("category", "ending", "id", "label", "model", "prompt", "source", "steps", "task")
+    id: str
+    steps: tuple[Step, ...]
+    source: str
+    task: str
+    category: str
+    model: str
+    prompt: str
+    ending: Ending
+    label: Label
+
+    def __init__(
+        self,
+        id: str,  # noqa: A002
+        steps: tuple[Step, ...],
+        *,
+        source: str = "",
+        task: str = "",
+        category: str = "",
+        model: str = "",
+        prompt: str = "",
+        ending: Ending = Ending.CENSORED,
+        label: Label | None = None,
+    ) -> None:
+        self._fill(
+            id=id,
+            steps=steps,
+            source=source,
+            task=task,
+            category=category,
+            model=model,
+            prompt=prompt,
+            ending=ending,
+            label=Label() if label is None else label,
+        )
