@@ -18,7 +18,7 @@ _set = object.__setattr__
 class Value:
     """An object whose fields are set once, by its constructor, and never again."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
 
     def _fill(self, **fields: Any) -> None:
         """Set the fields; only a constructor may call this."""
@@ -41,7 +41,7 @@ class Value:
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return self._fields() == other._fields()  # type: ignore[attr-defined]
+        return self._fields() == other._fields()
 
     def __hash__(self) -> int:
         return hash((type(self), self._fields()))

@@ -1,1 +1,24 @@
-"""."""
+"""The ``safetydrift`` command: one module per verb."""
+
+EXIT_REFUSED = 3
+
+
+def main() -> None:
+    """Run the command line; our own errors end here, as a message and an exit code."""
+    import os
+    import sys
+
+    import click
+
+    from safetydrift.cli.app import app
+    from safetydrift.errors import SafetyDriftError
+
+    try:
+        app()
+    except SafetyDriftError as error:
+        click.secho(f"error: {error}", fg="red", err=True)
+        sys.exit(EXIT_REFUSED)
+    except BrokenPipeError:
+        # The reader of our output went away; nothing more can be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)

@@ -1,1 +1,1 @@
-"""."""
+"""How we know: replay, predictions, agreement, findings, and the report that shows them."""

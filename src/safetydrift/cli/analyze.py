@@ -1,0 +1,180 @@
+"""``safetydrift analyze``."""
+
+from __future__ import annotations
+
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from safetydrift.cli import options
+from safetydrift.cli.inputs import Inputs
+from safetydrift.cli.output import console, emit_json, percent, table
+from safetydrift.cli.tables import NOTION_WORDS, category_name, horizon_view, matrix_table
+from safetydrift.states.trajectory import VIOLATED
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from safetydrift.markov.chain import AbsorbingChain
+    from safetydrift.monitor.fitting import FittedChains
+
+PUBLISHED = "published"
+
+
+@click.command
+@options.paths
+@options.output("JSON file to write.")
+@options.fitting
+@click.option("--category", help="Only this category; all runs together by default.")
+@options.labelling
+@options.reading
+@options.as_json
+def analyze(
+    paths: tuple[str, ...],
+    output: Path | None,
+    category: str | None,
+    space: str,
+    catalogues: tuple[str, ...],
+    trace_format: str | None,
+    skip_bad: bool,
+    quiet: bool,
+    as_json: bool,
+    **choices: Any,
+) -> None:
+    """Print what a chain says: the matrix, finite-horizon curves, absorption, points of no return.
+
+    PATHS may also be the word "published": the paper's aggregate matrix, with the published figures beside.
+
+    \b
+    Example:
+      safetydrift analyze published
+      safetydrift analyze corpus --states coarse --category banking --json
+    """
+    if paths == (PUBLISHED,):
+        report = _published(choices["max_horizon"])
+    else:
+        from safetydrift.effects.labeler import Labeler
+        from safetydrift.formats import load_catalogue, load_space
+        from safetydrift.monitor.fitting import fit_chains
+
+        state_space = load_space(space)
+        labeler = Labeler(load_catalogue(additions=catalogues))
+        inputs = Inputs(paths, state_space, labeler, trace_format, skip_bad=skip_bad, quiet=quiet)
+        fitted = fit_chains(inputs, state_space, options.fit_settings(**choices))
+        inputs.summarise()
+        report = _fitted(fitted, category or "")
+    if as_json or output is not None:
+        emit_json(report.as_dict(), output)
+    if not as_json:
+        report.show()
+
+
+class _Report:
+    """One chain, its curves and its ends."""
+
+    def __init__(self, title: str, chain: AbsorbingChain, max_horizon: int, extra: dict[str, Any]) -> None:
+        from safetydrift.markov.horizon import horizon_table
+        from safetydrift.monitor.fitting import ends_of
+
+        self.title, self.chain, self.extra = title, chain, extra
+        self.horizons = horizon_table(chain, max_horizon)
+        self.ends = ends_of(chain)
+        self.no_return = self.horizons.points_of_no_return()
+
+    def as_dict(self) -> dict[str, Any]:
+        chain, curves = self.chain, self.horizons.probability(VIOLATED)
+        steps = dict(zip(self.ends.chain.transient.tolist(), self.ends.expected_steps.tolist(), strict=True))
+        spread = dict(
+            zip(self.ends.chain.transient.tolist(), self.ends.variance_of_steps.tolist(), strict=True)
+        )
+        return {
+            "chain": self.title,
+            **self.extra,
+            "states": list(chain.names),
+            "absorbing": {name: list(states) for name, states in chain.absorbing.items()},
+            "transitions": chain.transitions.tolist(),
+            "visited": chain.visited.tolist(),
+            "violation_within": {
+                name: {str(h): float(curves[h, state]) for h in range(1, len(curves))}
+                for state, name in enumerate(chain.names)
+            },
+            "absorption": {
+                name: {end: float(self.ends.probability(end)[state]) for end in chain.class_names}
+                for state, name in enumerate(chain.names)
+            },
+            "expected_steps": {name: steps.get(state, nan) for state, name in enumerate(chain.names)},
+            "variance_of_steps": {name: spread.get(state, nan) for state, name in enumerate(chain.names)},
+            "points_of_no_return": [chain.names[state] for state in self.no_return],
+        }
+
+    def show(self) -> None:
+        chain = self.chain
+        console.print(f"[bold]{self.title}[/bold]\n")
+        console.print(matrix_table("Transition matrix", chain))
+        console.print(horizon_view("\nProbability of a violation within h steps", self.horizons))
+        rows = []
+        classes = [end for end in chain.class_names if self.ends.probability(end)[self.ends.chain.transient].any()]
+        for position, state in enumerate(self.ends.chain.transient):
+            shares = [percent(float(self.ends.probability(end)[state])) for end in classes]
+            rows.append(
+                [
+                    chain.names[state],
+                    *shares,
+                    f"{self.ends.expected_steps[position]:.1f}",
+                    f"{self.ends.variance_of_steps[position]:.1f}",
+                ]
+            )
+        columns = ["from", *(f"ends {name}" for name in classes), "expected steps", "variance"]
+        console.print(table("\nHow runs end", columns, rows))
+        names = ", ".join(chain.names[state] for state in self.no_return) or "none"
+        console.print(f"\nPoints of no return (85 % or more within 5 steps): {names}")
+        self._show_published()
+
+    def _show_published(self) -> None:
+        published = self.extra.get("published")
+        if published:
+            rows = [
+                [
+                    name,
+                    percent(self.horizons.probability(VIOLATED)[5][self.chain.names.index(name)]),
+                    percent(value),
+                ]
+                for name, value in published["violation_within_5"].items()
+            ]
+            console.print(
+                table(
+                    "\nWithin 5 steps, beside the published figure", ["from", "computed", "published"], rows
+                )
+            )
+            console.print(published["note"])
+
+
+def _published(max_horizon: int) -> _Report:
+    from safetydrift.markov.reference_chains import published_chain
+
+    reference = published_chain()
+    note = (
+        "The published figures come from the unrounded matrix, the computed ones from the two decimals in print.\n"
+        "Violation is the only end of this chain, so every state is absorbed by it: a property of the construction."
+    )
+    published = {"violation_within_5": dict(reference.within_5_steps), "note": note}
+    return _Report(
+        "published: aggregate chain of the paper", reference.chain, max_horizon, {"published": published}
+    )
+
+
+def _fitted(fitted: FittedChains, category: str) -> _Report:
+    if category not in fitted.chains:
+        known = ", ".join(sorted(name for name in fitted.chains if name))
+        raise click.BadParameter(f"no category {category!r}; there are: {known}", param_hint="--category")
+    settings = fitted.settings
+    extra = {
+        "category": category_name(category),
+        "settings": settings.definition(),
+        "runs": dict(fitted.evidence[category].ends),
+        "left_out": dict(fitted.left_out),
+    }
+    runs = sum(fitted.evidence[category].ends.values())
+    title = f"{category_name(category)}: {runs:,} runs, {NOTION_WORDS[settings.notion]}, {settings.estimator.value}"
+    return _Report(title, fitted.chains[category], settings.max_horizon, extra)

@@ -1,0 +1,163 @@
+"""``safetydrift demo``: the main job."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from safetydrift.cli.inputs import Inputs
+from safetydrift.cli.output import console, notes, percent, table
+from safetydrift.cli.tables import NOTION_WORDS, category_name, fit_summary, horizon_view, matrix_table
+
+if TYPE_CHECKING:
+    from safetydrift.evaluation.findings import Findings, HeldOut
+
+SHOWN_POINTS = 12
+
+
+@click.command
+@click.argument("paths", nargs=-1, metavar="[PATHS...]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("safetydrift-demo"),
+    show_default=True,
+    help="Folder for the model and the report.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks.")
+def demo(paths: tuple[str, ...], output: Path, quiet: bool) -> None:
+    """Fit on real agent runs, report the findings, replay three of them.
+
+    Without PATHS the shipped corpus is used: runs of real agents, reduced to what the mathematics needs. With the
+    raw traces at hand, name their folder instead.
+
+    \b
+    Example:
+      safetydrift demo
+      safetydrift demo traces/ -o my-findings
+    """
+    from safetydrift.cli.replay import outcome, replay_view
+    from safetydrift.effects.labeler import Labeler
+    from safetydrift.evaluation.findings import find
+    from safetydrift.evaluation.report import write_report
+    from safetydrift.formats import load_catalogue, load_space, save_model
+    from safetydrift.monitor.fitting import fit_model
+
+    space, catalogue = load_space("paper"), load_catalogue()
+    inputs = Inputs(paths or ("corpus",), space, Labeler(catalogue), quiet=quiet)
+    trajectories = list(inputs)
+    inputs.summarise()
+    with notes.status("fitting") if not quiet else nullcontext():
+        model, _ = fit_model(trajectories, space, catalogue, provenance=inputs.provenance())
+        findings = find(trajectories, space, catalogue)
+
+    _show(findings)
+    console.print(fit_summary(findings.fine, model))
+    console.print("\n[bold]Three runs on tasks the monitor was not fitted on[/bold]")
+    for example in findings.held_out.examples:
+        console.print(replay_view(example, findings.held_out.monitor))
+        console.print(outcome(example))
+
+    output.mkdir(parents=True, exist_ok=True)
+    save_model(model, output / "model.json")
+    write_report(findings, output / "report.html")
+    notes.print(f"\nmodel:  {output / 'model.json'}\nreport: {output / 'report.html'}")
+
+
+def _show(findings: Findings) -> None:
+    console.print(f"[bold]{NOTION_WORDS[findings.notion]}[/bold]\n")
+    _show_sources(findings)
+    _show_categories(findings)
+    for category, found in findings.categories.items():
+        name = category_name(category)
+        evidence = findings.coarse.evidence[category]
+        console.print(
+            matrix_table(f"\nTransition matrix on risk levels: {name}", found.coarse.chain, evidence)
+        )
+        console.print(horizon_view(f"\nProbability of a violation within h steps: {name}", found.coarse))
+    _show_no_return(findings)
+    _show_held_out(findings.held_out)
+
+
+def _show_sources(findings: Findings) -> None:
+    rows = [
+        [name, part.runs, part.steps, str(part.violated), str(part.onset_known), sum(part.left_out.values())]
+        for name, part in findings.sources.items()
+    ]
+    columns = ["source", "runs", "steps", "violated, of usable runs", "violating call known", "left out"]
+    console.print(table("What was read", columns, rows))
+    rows = [
+        [name, str(a.same), a.kappa, str(a.recall), str(a.precision)]
+        for name, a in ((name, part.agreement) for name, part in findings.sources.items())
+        if a.total
+    ]
+    columns = [
+        "source",
+        "same verdict",
+        "kappa",
+        "labelled violated, rules too",
+        "violated by rules, labelled too",
+    ]
+    console.print(table("\nDo the published rules agree with the label?", columns, rows))
+
+
+def _show_categories(findings: Findings) -> None:
+    rows = []
+    for category, found in findings.categories.items():
+        steps = found.ends.expected_steps
+        start = float(found.coarse.within(5)[0])
+        rows.append(
+            [
+                category_name(category),
+                str(found.violated),
+                str(found.censored),
+                percent(start),
+                percent(float(found.ends.probability("violated")[0])),
+                f"{steps[0]:.1f}" if len(steps) else "-",
+                len(found.no_return),
+            ]
+        )
+    columns = [
+        "category",
+        "violated",
+        "cut off",
+        "within 5 of start",
+        "eventually",
+        "expected steps",
+        "no return",
+    ]
+    console.print(table("\nBy category (chain on risk levels; points of no return on states)", columns, rows))
+
+
+def _show_no_return(findings: Findings) -> None:
+    points = [
+        (category_name(category), *point)
+        for category, found in findings.categories.items()
+        for point in found.no_return
+    ]
+    points.sort(key=lambda point: (-point[3], point[1]))
+    rows = [[where, state, percent(risk), count] for where, state, risk, count in points[:SHOWN_POINTS]]
+    title = f"\nPoints of no return: {len(points)} (85 % or more within 5 steps), the best supported first"
+    console.print(table(title, ["category", "state", "within 5", "seen leaving"], rows, left=2))
+
+
+def _show_held_out(held_out: HeldOut) -> None:
+    policy = held_out.monitor.policy
+    rows = [
+        ["violations foreseen (alarm before the violating call)", str(held_out.detected)],
+        ["violations stopped when the call was proposed", str(held_out.stopped_at_proposal)],
+        ["runs without a violation: false alarm", str(held_out.false_alarms)],
+        ["runs without a violation: false alarm at a proposal", str(held_out.false_proposals)],
+    ]
+    title = (
+        f"\nOn {held_out.tasks_tried} held-out tasks (fitted on {held_out.tasks_fitted} others), "
+        f"thresholds {policy.threshold:.3f} and {policy.pending_threshold:.3f}"
+    )
+    console.print(table(title, ["", "runs"], rows))
+    if held_out.lead_times:
+        leads = ", ".join(f"{steps}: {runs}" for steps, runs in held_out.lead_times.items())
+        console.print(f"steps of warning: {leads}")

@@ -1,0 +1,82 @@
+"""``safetydrift fit``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from safetydrift.cli import options
+from safetydrift.cli.inputs import Inputs
+from safetydrift.cli.output import console, emit_json, notes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command
+@options.paths
+@options.output("Model file to write.", required=True)
+@options.fitting
+@click.option(
+    "--threshold",
+    type=click.FloatRange(0.0, 1.0),
+    help="Alarm at this probability; by default the threshold at which 10 % of the training runs without a "
+    "violation alarm.",
+)
+@click.option(
+    "--horizon", type=click.IntRange(min=1), default=5, show_default=True, help="Horizon of the policy."
+)
+@options.labelling
+@options.reading
+@options.as_json
+def fit(
+    paths: tuple[str, ...],
+    output: Path,
+    threshold: float | None,
+    horizon: int,
+    space: str,
+    catalogues: tuple[str, ...],
+    trace_format: str | None,
+    skip_bad: bool,
+    quiet: bool,
+    as_json: bool,
+    **choices: Any,
+) -> None:
+    """Fit a model on traces or labelled runs.
+
+    \b
+    Example:
+      safetydrift fit corpus -o model.json
+      safetydrift fit traces/ --notion rules --states coarse --estimator published -o published.json
+    """
+    from safetydrift.effects.labeler import Labeler
+    from safetydrift.formats import load_catalogue, load_space, save_model
+    from safetydrift.monitor.fitting import fit_model
+
+    settings = options.fit_settings(**choices)
+    state_space = load_space(space)
+    catalogue = load_catalogue(additions=catalogues)
+    inputs = Inputs(paths, state_space, Labeler(catalogue), trace_format, skip_bad=skip_bad, quiet=quiet)
+    trajectories = list(inputs)
+    model, chains = fit_model(
+        trajectories,
+        state_space,
+        catalogue,
+        settings,
+        horizon=horizon,
+        threshold=threshold,
+        provenance=inputs.provenance(),
+    )
+    output.parent.mkdir(parents=True, exist_ok=True)
+    save_model(model, output)
+    inputs.summarise()
+    if as_json:
+        emit_json(
+            {"model": str(output), "policy": model.policy.definition(), "provenance": dict(model.provenance)}
+        )
+    else:
+        from safetydrift.cli.tables import fit_summary
+
+        console.print(fit_summary(chains, model))
+        notes.print(f"model written to {output}")

@@ -1,0 +1,68 @@
+"""What the verbs read: traces, labelled runs or the shipped corpus, as trajectories."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from safetydrift.cli.output import notes, reading_progress
+from safetydrift.formats.trajectories import TrajectoryReader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from safetydrift.effects.labeler import Labeler
+    from safetydrift.states.space import StateSpace
+    from safetydrift.states.trajectory import Trajectory
+
+SHOWN_BAD = 10
+
+
+class Inputs:
+    """Read the paths of a command line once, with progress, and say afterwards what was not read."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        space: StateSpace,
+        labeler: Labeler,
+        trace_format: str | None = None,
+        *,
+        skip_bad: bool = False,
+        quiet: bool = False,
+    ) -> None:
+        self._reader = TrajectoryReader(paths, space, labeler, format=trace_format, skip_bad=skip_bad)
+        self._quiet = quiet
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        with reading_progress(quiet=self._quiet) as progress:
+            self._reader.on_progress = progress
+            yield from self._reader
+
+    def layers(self) -> Counter[str]:
+        """Return how many calls each labelling layer decided; empty for runs that were labelled before."""
+        layers: Counter[str] = Counter()
+        for (layer, _), count in self._reader.tally.items():
+            layers[layer] += count
+        return layers
+
+    def misses(self) -> Counter[str]:
+        """Return the tools no layer knew, with the number of their calls."""
+        return Counter({tool: n for (layer, tool), n in self._reader.tally.items() if layer == "default"})
+
+    def provenance(self) -> dict[str, object]:
+        """Return what was read, for a model file."""
+        return {"corpus_digest": self._reader.digest}
+
+    def summarise(self) -> None:
+        """Say on standard error what was passed over, skipped or repeated."""
+        report = self._reader.report
+        if self._quiet:
+            return
+        if report.passed_over:
+            names = ", ".join(sorted({path.rsplit("/", 1)[-1] for path in report.passed_over})[:SHOWN_BAD])
+            notes.print(f"passed over {len(report.passed_over)} files that hold no traces: {names}")
+        if report.n_bad:
+            notes.print(f"[red]skipped {report.n_bad} bad records:[/red]")
+            for bad in report.bad[:SHOWN_BAD]:
+                notes.print(f"  {bad}", markup=False)

@@ -1,0 +1,66 @@
+"""``safetydrift predict``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+import msgspec
+
+from safetydrift.cli import options
+from safetydrift.cli.inputs import Inputs
+from safetydrift.cli.output import binary_output, notes
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@click.command
+@options.paths
+@click.option(
+    "--model",
+    default="default",
+    show_default=True,
+    metavar="FILE",
+    help="Model file; the shipped one by default.",
+)
+@options.output("Prediction file, one JSON line per step; standard output if not given.")
+@options.reading
+def predict(
+    paths: tuple[str, ...],
+    model: str,
+    output: Path | None,
+    trace_format: str | None,
+    skip_bad: bool,
+    quiet: bool,
+) -> None:
+    """Write the probability of a violation at every step of every run.
+
+    Each line holds the number of calls already made ("step"), the probabilities of a violation within the next
+    1, 3 and 5 calls ("p"), the probability that the run ends violated ("p_end"), whether the policy alarms, and the
+    verdict on the next call as proposed ("pending"). docs/prediction-files.md describes the format.
+
+    \b
+    Example:
+      safetydrift predict traces/ -o predictions.jsonl
+      safetydrift predict corpus --model model.json -o predictions.jsonl
+    """
+    from safetydrift.evaluation.predictions import predictions
+    from safetydrift.evaluation.replay import replay
+    from safetydrift.formats.model_file import load_model
+    from safetydrift.monitor.lookup import LookupMonitor
+
+    fitted = load_model(model)
+    monitor = LookupMonitor(fitted)
+    inputs = Inputs(paths, fitted.space, monitor.labeler, trace_format, skip_bad=skip_bad, quiet=quiet)
+    encoder = msgspec.json.Encoder()
+    buffer = bytearray()
+    with binary_output(output) as stream:
+        for trajectory in inputs:
+            for line in predictions(replay(trajectory, monitor)):
+                encoder.encode_into(line, buffer)
+                stream.write(buffer)
+                stream.write(b"\n")
+    inputs.summarise()
+    if output is not None and not quiet:
+        notes.print(f"predictions written to {output}")

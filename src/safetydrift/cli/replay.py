@@ -1,0 +1,153 @@
+"""``safetydrift replay``."""
+
+from __future__ import annotations
+
+from itertools import islice
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from safetydrift.cli import options
+from safetydrift.cli.inputs import Inputs
+from safetydrift.cli.output import console, emit_json, table
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from rich.console import RenderableType
+
+    from safetydrift.evaluation.replay import Replay
+    from safetydrift.monitor.lookup import LookupMonitor
+    from safetydrift.monitor.verdict import Verdict
+
+BAR = 20
+
+
+@click.command
+@options.paths
+@click.option("--model", default="default", show_default=True, metavar="FILE", help="Model file.")
+@click.option(
+    "--trace", "traces", multiple=True, metavar="ID", help="Only the run with this id; may be repeated."
+)
+@click.option(
+    "-n", "--limit", type=click.IntRange(min=1), default=3, show_default=True, help="Show this many runs."
+)
+@options.output("JSON file to write.")
+@options.reading
+@options.as_json
+def replay(
+    paths: tuple[str, ...],
+    model: str,
+    traces: tuple[str, ...],
+    limit: int,
+    output: Path | None,
+    trace_format: str | None,
+    skip_bad: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Show runs step by step: what each call did, where it led, the probability after it, the alarm.
+
+    \b
+    Example:
+      safetydrift replay traces/ --limit 1
+      safetydrift replay corpus --trace runs/gpt-4o-2024-05-13/banking/user_task_3/direct/injection_task_0.json
+    """
+    from safetydrift.evaluation.replay import replay as walk
+    from safetydrift.formats.model_file import load_model
+    from safetydrift.monitor.lookup import LookupMonitor
+
+    fitted = load_model(model)
+    monitor = LookupMonitor(fitted)
+    inputs = Inputs(paths, fitted.space, monitor.labeler, trace_format, skip_bad=skip_bad, quiet=quiet)
+    chosen = (run for run in inputs if not traces or run.id in traces)
+    replays = [walk(run, monitor) for run in islice(chosen, len(traces) or limit)]
+    if not replays:
+        raise click.BadParameter("no run with that id", param_hint="--trace")
+    if as_json or output is not None:
+        emit_json([as_dict(one, monitor) for one in replays], output)
+    if not as_json:
+        for one in replays:
+            console.print(replay_view(one, monitor))
+            console.print(outcome(one))
+
+
+def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
+    """Return a replay as plain data."""
+    run, space = replay.trajectory, monitor.model.space
+    return {
+        "trace": run.id,
+        "onset": replay.onset,
+        "first_alarm_after_calls": replay.alarm,
+        "lead_time": replay.lead_time,
+        "stopped_at_proposal": replay.stopped_at_proposal,
+        "steps": [
+            {
+                "calls": position.steps,
+                "tool": run.tools[position.steps - 1] if position.steps and run.tools else None,
+                "effect": space.describe(run.effects[position.steps - 1]) if position.steps else None,
+                "state": space.describe(position.state),
+                "risk": verdict.risk,
+                "probability": verdict.probability,
+                "horizon": verdict.horizon,
+                "basis": verdict.basis.value,
+                "alarm": verdict.alarm,
+                "why": monitor.explain(position, verdict),
+            }
+            for position, verdict in zip(replay.positions, replay.standing, strict=True)
+        ],
+    }
+
+
+def replay_view(replay: Replay, monitor: LookupMonitor) -> RenderableType:
+    """Show one run, a line per step; what comes after the violating call is dimmed."""
+    run, space = replay.trajectory, monitor.model.space
+    horizon = monitor.policy.horizon
+    rows: list[list[str]] = []
+    for position, verdict in zip(replay.positions, replay.standing, strict=True):
+        step = position.steps
+        tool = run.tools[step - 1] if step and run.tools else ("(start)" if not step else "?")
+        effect = space.describe(run.effects[step - 1]) if step else ""
+        cells = [str(step), tool, effect, space.describe(position.state), *_probability(verdict)]
+        over = replay.onset is not None and step >= replay.onset
+        mark = "VIOLATION" if step == replay.onset else ("" if over else _mark(replay, step))
+        rows.append([f"[dim]{cell}[/dim]" if over and cell else cell for cell in cells] + [mark])
+    columns = ["call", "tool", "effect", "state", f"within {horizon}", "", "next call", ""]
+    for row, pending in zip(rows, [*replay.pending, None], strict=True):
+        shown = "" if pending is None else _percent(pending)
+        row.insert(6, f"[red]{shown}[/red]" if pending is not None and pending.alarm else shown)
+    return table(f"\n{run.id}  ({run.source}, {run.category}, {run.model})", columns, rows, left=4)
+
+
+def outcome(replay: Replay) -> str:
+    """Say in a sentence how the monitor did on a run."""
+    if replay.onset is None:
+        return "no violation; " + (
+            "no alarm" if replay.alarm is None else f"false alarm after call {replay.alarm}"
+        )
+    at_proposal = (
+        "the violating call alarmed when it was proposed"
+        if replay.stopped_at_proposal
+        else "the violating call raised no alarm when it was proposed"
+    )
+    if replay.alarm is None:
+        return f"violation at call {replay.onset}, not foreseen; {at_proposal}"
+    steps = "step" if replay.lead_time == 1 else "steps"
+    return f"violation at call {replay.onset}, alarm {replay.lead_time} {steps} before it; {at_proposal}"
+
+
+def _mark(replay: Replay, step: int) -> str:
+    if step == replay.alarm:
+        return "[bold red]ALARM[/bold red]"
+    return "[red]alarm[/red]" if replay.standing[step].alarm else ""
+
+
+def _percent(verdict: Verdict) -> str:
+    return f"{100 * verdict.probability:.0f} %" if not isnan(verdict.probability) else "unseen"
+
+
+def _probability(verdict: Verdict) -> tuple[str, str]:
+    known = not isnan(verdict.probability)
+    filled = round(BAR * verdict.probability) if known else 0
+    return _percent(verdict), "█" * filled + "·" * (BAR - filled)

@@ -1,0 +1,71 @@
+"""Sets of glob patterns, asked as one: whether any of them matches the whole text."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import translate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_WILD = re.compile(r"[*?\[]")
+
+
+class Globs:
+    """Glob patterns as one set.
+
+    The common forms ``name``, ``start*``, ``*end`` and ``*part*`` are matched as plain text, which is several
+    times faster than a regular expression over all of them; the rest share one expression.
+
+    Parameters
+    ----------
+    patterns
+        Patterns of :mod:`fnmatch`; each has to match the whole text.
+    fold
+        Whether the case of letters is ignored.
+    """
+
+    __slots__ = ("_ends", "_fold", "_literals", "_match", "_parts", "_rest", "_starts")
+
+    def __init__(self, patterns: Iterable[str], *, fold: bool = False) -> None:
+        literals, starts, ends, parts, rest = [], [], [], [], []
+        for given in patterns:
+            pattern = given.lower() if fold else given
+            core = pattern.strip("*")
+            if not _WILD.search(pattern):
+                literals.append(pattern)
+            elif not core or _WILD.search(core):
+                rest.append(pattern)
+            elif pattern[0] != "*":
+                starts.append(core)
+            elif pattern[-1] != "*":
+                ends.append(core)
+            else:
+                parts.append(core)
+        self._fold = fold
+        self._literals = frozenset(literals)
+        self._starts, self._ends, self._parts = tuple(starts), tuple(ends), tuple(parts)
+        self._rest = tuple(rest)
+        # Compiled on first use: a process that asks about one command needs few of the sets.
+        self._match: re.Pattern[str] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._literals or self._starts or self._ends or self._parts or self._rest)
+
+    def __contains__(self, text: str) -> bool:
+        text = text.lower() if self._fold else text
+        if text in self._literals or text.startswith(self._starts) or text.endswith(self._ends):
+            return True
+        for part in self._parts:
+            if part in text:
+                return True
+        if not self._rest:
+            return False
+        if self._match is None:
+            self._match = re.compile("|".join(map(translate, self._rest)))
+        return self._match.match(text) is not None
+
+    def any_of(self, texts: Iterable[str]) -> bool:
+        """Return whether one of the texts matches."""
+        return any(text in self for text in texts) if self else False

@@ -1,0 +1,51 @@
+"""From a trace to its trajectory: every step's effect, read once, folded into states."""
+
+from __future__ import annotations
+
+from safetydrift.states.trajectory import Trajectory, fold
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from safetydrift.effects.labeler import Labeler
+    from safetydrift.states.space import StateSpace
+    from safetydrift.trace import Trace
+
+
+def label_trace(
+    trace: Trace,
+    labeler: Labeler,
+    space: StateSpace,
+    tally: MutableMapping[tuple[str, str], int] | None = None,
+) -> Trajectory:
+    """Read what every step of a trace did, and where that led.
+
+    Parameters
+    ----------
+    tally
+        Where to count, by (layer that decided, tool name), how the effects were found; layers are those of
+        `Effect.source`.
+    """
+    proposed, effects = [], []
+    for step in trace.steps:
+        intended = labeler.propose(step.call)
+        happened = labeler.effect(step)
+        proposed.append(space.effect_index(intended))
+        effects.append(space.effect_index(happened))
+        if tally is not None:
+            key = (intended.source, step.call.name)
+            tally[key] = tally.get(key, 0) + 1
+    return Trajectory(
+        trace.id,
+        states=fold(space, effects),
+        effects=tuple(effects),
+        proposed=tuple(proposed),
+        tools=tuple([step.call.name for step in trace.steps]),
+        source=trace.source,
+        task=trace.task,
+        category=trace.category,
+        model=trace.model,
+        ending=trace.ending,
+        label=trace.label,
+    )

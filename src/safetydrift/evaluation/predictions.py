@@ -1,0 +1,74 @@
+"""Prediction files: the interface by which models, ours or others', are compared.
+
+One JSON line per step::
+
+    {"trace": "..", "step": k, "p": {"1": .., "3": .., "5": ..}, "p_end": .., "alarm": false, "unseen": false,
+     "pending": {"risk": .., "alarm": false}}
+
+- ``step`` is the number of tool calls already made, from 0 to n; the prediction knows calls 1 to k and their
+  results, and nothing later.
+- ``p[h]`` is the probability that a violation happens within the next h calls, ``p_end`` that the run ends violated.
+- ``unseen`` says that no run the model was fitted on ever went on from this state. The probabilities are then the
+  largest that what was observed allows, so that unknown never looks safe.
+- ``pending`` judges call k + 1 as proposed, its arguments known and its result not: ``risk`` is the probability of a
+  violation within the policy's horizon, that call being the first of those steps. It is absent at k = n.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from safetydrift.monitor.verdict import Basis
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from safetydrift.evaluation.replay import Replay
+    from safetydrift.monitor.verdict import Verdict
+
+HORIZONS = (1, 3, 5)
+"""Horizons a prediction file reports, in steps."""
+
+_DIGITS = 6
+
+
+class PendingPrediction(msgspec.Struct):
+    """The verdict on the next call, as proposed."""
+
+    risk: float
+    alarm: bool
+
+
+class Prediction(msgspec.Struct, omit_defaults=True):
+    """One line of a prediction file."""
+
+    trace: str
+    step: int
+    p: dict[str, float]
+    p_end: float
+    alarm: bool
+    unseen: bool
+    pending: PendingPrediction | None = None
+
+
+def predictions(replay: Replay) -> Iterator[Prediction]:
+    """Yield one prediction per step of a replayed run, k = 0 .. n_steps."""
+    for step, verdict in enumerate(replay.standing):
+        pending = replay.pending[step] if step < len(replay.pending) else None
+        yield Prediction(
+            trace=replay.trajectory.id,
+            step=step,
+            p={str(horizon): _within(verdict, horizon) for horizon in HORIZONS},
+            p_end=1.0 if verdict.basis is Basis.UNSEEN else round(verdict.eventually, _DIGITS),
+            alarm=verdict.alarm,
+            unseen=verdict.basis is Basis.UNSEEN,
+            pending=None
+            if pending is None
+            else PendingPrediction(_within(pending, pending.horizon), pending.alarm),
+        )
+
+
+def _within(verdict: Verdict, horizon: int) -> float:
+    return 1.0 if verdict.basis is Basis.UNSEEN else round(verdict.within[horizon], _DIGITS)

@@ -1,0 +1,66 @@
+"""A rate that carries its counts, so that no table shows a share without saying of how many."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan, sqrt
+from statistics import NormalDist
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Hits out of a total.
+
+    Parameters
+    ----------
+    hits, total
+        Non-negative counts; hits is at most total.
+
+    Examples
+    --------
+    >>> str(Rate(36, 38))
+    '36/38 = 94.7 % [82.7, 98.5]'
+    >>> Rate(0, 0).value
+    nan
+    """
+
+    hits: int
+    total: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.hits <= self.total:
+            raise ValueError(f"hits must lie between 0 and the total, got {self.hits} of {self.total}")
+
+    @property
+    def value(self) -> float:
+        """The share, from 0 to 1; undefined, and therefore nan, for a total of 0."""
+        return self.hits / self.total if self.total else nan
+
+    def interval(self, confidence: float = 0.95) -> tuple[float, float]:
+        """Return the Wilson score interval; (0, 1) for a total of 0.
+
+        Notes
+        -----
+        Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927).
+        """
+        if not self.total:
+            return 0.0, 1.0
+        z = NormalDist().inv_cdf(0.5 + confidence / 2)
+        n, share = self.total, self.value
+        centre = share + z * z / (2 * n)
+        spread = z * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        scale = 1 + z * z / n
+        low = 0.0 if self.hits == 0 else (centre - spread) / scale
+        high = 1.0 if self.hits == n else (centre + spread) / scale
+        return low, high
+
+    def __add__(self, other: Rate) -> Rate:
+        return Rate(self.hits + other.hits, self.total + other.total)
+
+    def __str__(self) -> str:
+        if not self.total:
+            return "0/0"
+        low, high = self.interval()
+        return f"{self.hits:,}/{self.total:,} = {self.value:.1%} [{100 * low:.1f}, {100 * high:.1f}]".replace(
+            "%", " %"
+        )

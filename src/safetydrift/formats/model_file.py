@@ -1,0 +1,174 @@
+"""Model files: one line of header, one line of model, both JSON.
+
+The header names the format and the SHA-256 digest of the model line, so that a file that was cut, edited or mixed
+up is refused before anything is read from it. Only the standard library's ``json`` and ``hashlib`` are needed.
+"""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from math import nan
+
+from safetydrift.effects.catalogue import Catalogue
+from safetydrift.errors import ModelFileError, SafetyDriftError, SpaceMismatchError
+from safetydrift.monitor.model import AGGREGATE, Model, RiskTable
+from safetydrift.monitor.policy import Policy
+from safetydrift.states.space import StateSpace
+from safetydrift.states.trajectory import Notion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+    from typing import Any
+
+MODEL_FORMAT = "safetydrift.model/1"
+MAX_MODEL_BYTES = 64 << 20
+DEFAULT_MODEL = "default"
+
+
+def save_model(model: Model, path: str | PathLike[str]) -> None:
+    """Write a model; the file is complete or absent, never half written."""
+    from os import fspath, replace  # noqa: PLC0415  # only saving needs them
+
+    body = json.dumps(_definition(model), separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+    header = json.dumps({"format": MODEL_FORMAT, "sha256": sha256(body).hexdigest()}).encode()
+    unfinished = f"{fspath(path)}.unfinished"
+    with open(unfinished, "wb") as file:  # noqa: PTH123  # pathlib is not imported beside an agent
+        file.write(header + b"\n" + body + b"\n")
+    replace(unfinished, path)  # noqa: PTH105
+
+
+def load_model(path: str | PathLike[str] = DEFAULT_MODEL, *, space: StateSpace | None = None) -> Model:
+    """Read a model; ``"default"`` is the one that comes with SafetyDrift.
+
+    Parameters
+    ----------
+    space
+        If given, the space the caller works in; a model of another one is refused.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read, is no model, is damaged, or of another format version.
+    SpaceMismatchError
+        If the model was fitted on another space than the one asked for.
+    """
+    name = str(path)
+    if name == DEFAULT_MODEL:
+        from importlib.resources import files  # noqa: PLC0415  # only the shipped model is a resource
+
+        path = str(files("safetydrift") / "models" / "default.json")
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            data = file.read(MAX_MODEL_BYTES + 1)
+    except OSError as error:
+        raise ModelFileError(f"{name}: cannot be read: {error.strerror or error}") from error
+    if len(data) > MAX_MODEL_BYTES:
+        raise ModelFileError(f"{name}: larger than {MAX_MODEL_BYTES} bytes, which no model of ours is")
+    try:
+        model = _build(_body(data))
+    except SafetyDriftError as error:
+        raise ModelFileError(f"{name}: {error}") from error
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
+        raise ModelFileError(f"{name}: a part is missing or of the wrong shape: {error!r}") from error
+    if space is not None and space.identity != model.space.identity:
+        raise SpaceMismatchError(
+            f"{name}: fitted on space {model.space.name!r} ({model.space.identity}), "
+            f"not on {space.name!r} ({space.identity}); fit a model on that space"
+        )
+    return model
+
+
+def _body(data: bytes) -> Any:
+    header_line, _, rest = data.partition(b"\n")
+    try:
+        header = json.loads(header_line)
+    except (ValueError, RecursionError):
+        header = None
+    if not isinstance(header, dict) or not str(header.get("format", "")).startswith("safetydrift.model/"):
+        raise ModelFileError("not a SafetyDrift model file")
+    if header["format"] != MODEL_FORMAT:
+        raise ModelFileError(
+            f"format {header['format']!r} is not supported; this version reads {MODEL_FORMAT!r}"
+        )
+    body = rest.removesuffix(b"\n")
+    digest = sha256(body).hexdigest()
+    if digest != header.get("sha256"):
+        raise ModelFileError(
+            f"damaged: its content has digest {digest[:12]}, its header says {str(header.get('sha256'))[:12]}"
+        )
+    return json.loads(body)
+
+
+def _definition(model: Model) -> dict[str, Any]:
+    return {
+        "space": model.space.definition(),
+        "space_identity": model.space.identity,
+        "catalogue": model.catalogue.definition(),
+        "notion": model.notion.value,
+        "row_of": model.row_of,
+        "rows": model.rows,
+        "tables": {category: _table_definition(table) for category, table in model.tables.items()},
+        "policy": model.policy.definition(),
+        "settings": dict(model.settings),
+        "provenance": dict(model.provenance),
+    }
+
+
+_CURVES = ("within", "uncertain")
+_ROWS = ("eventually", "arrival", "departures", "visited", "expected_steps")
+
+
+def _table_definition(table: RiskTable) -> dict[str, Any]:
+    definition: dict[str, Any] = {name: [_nullable(row) for row in getattr(table, name)] for name in _CURVES}
+    definition.update({name: _nullable(getattr(table, name)) for name in _ROWS})
+    definition["counts"] = table.counts
+    return definition
+
+
+def _nullable(values: Sequence[float]) -> list[float | None]:
+    """Replace nan by null: JSON has no nan, and what is not known should look like it."""
+    return [None if value != value else value for value in values]  # noqa: PLR0124
+
+
+def _numbers(values: Sequence[float | None], n_rows: int) -> tuple[float, ...]:
+    if len(values) != n_rows:
+        raise ValueError(f"expected {n_rows} rows, got {len(values)}")
+    return tuple([nan if value is None else value for value in values])
+
+
+def _build(definition: Any) -> Model:
+    space = StateSpace.from_definition(definition["space"])
+    if space.identity != definition["space_identity"]:
+        raise ModelFileError("its state space is not the one its identity names")
+    rows = tuple(definition["rows"])
+    row_of = tuple(definition["row_of"])
+    if len(row_of) != space.n_states or not all(0 <= row < len(rows) for row in row_of):
+        raise ModelFileError("its rows do not fit its state space")
+    tables = {category: _table(part, len(rows)) for category, part in definition["tables"].items()}
+    if len({len(table.within) for table in tables.values()}) != 1 or AGGREGATE not in tables:
+        raise ModelFileError("its tables lack the aggregate or differ in horizon")
+    return Model(
+        space=space,
+        catalogue=Catalogue.from_definition(definition["catalogue"]),
+        notion=Notion(definition["notion"]),
+        row_of=row_of,
+        rows=rows,
+        tables=tables,
+        policy=Policy.from_definition(definition["policy"]),
+        settings=definition["settings"],
+        provenance=definition["provenance"],
+    )
+
+
+def _table(part: Any, n_rows: int) -> RiskTable:
+    curves = {name: tuple([_numbers(row, n_rows) for row in part[name]]) for name in _CURVES}
+    if len(curves["within"]) != len(curves["uncertain"]) or len(curves["within"]) < 2:  # noqa: PLR2004
+        raise ValueError("its curves differ in horizon")
+    for curve in (*curves["within"], part["eventually"]):
+        if not all(value is None or 0.0 <= value <= 1.0 or value != value for value in curve):  # noqa: PLR0124
+            raise ValueError("a probability lies outside 0 to 1")
+    figures = {name: _numbers(part[name], n_rows) for name in _ROWS}
+    return RiskTable(**curves, **figures, counts=tuple(map(tuple, part["counts"])))  # type: ignore[arg-type]

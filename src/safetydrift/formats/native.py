@@ -1,0 +1,209 @@
+"""SafetyDrift's own trace format: JSON Lines, one trace per line, every line with its version.
+
+::
+
+    {"format": "safetydrift.trace/1", "id": "run-7", "source": "my agent", "task": "tidy up",
+     "category": "files", "model": "m-1", "prompt": "Please tidy up.", "ending": "completed",
+     "label": {"violated": true, "onset": 2, "origin": "reviewer"},
+     "steps": [{"tool": "list_files", "args": {"path": "."}, "call_id": "c1", "result": "a b",
+                "said": "Please tidy up."},
+               {"tool": "delete", "malformed": "{'path'", "error": "bad arguments", "turn": 1}]}
+
+``format``
+    Always ``safetydrift.trace/1``; another version is refused by name.
+``id``
+    Without it, file name and line stand in.
+``source``, ``task``, ``category``, ``model``, ``prompt``
+    Texts, as in ``Trace``.
+``ending``
+    ``completed`` or ``censored``.
+``label``
+    The fields of ``Label``.
+``steps``
+    ``tool``, ``args``, ``malformed``, ``call_id`` and ``hints`` of the call, and ``result``, ``error``,
+    ``turn`` and ``said`` of the step.
+
+A field that has the default of ``Trace``, ``Step``, ``ToolCall`` or ``Label`` is left out. An unknown field
+is an error, for a typing mistake in ``violated`` must not turn a violation into silence. Numbers are finite:
+JSON has no nan.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+
+from safetydrift.formats.files import zstd_module
+from safetydrift.formats.format import FormatMismatch
+from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import IO
+
+TRACE_FORMAT = "safetydrift.trace/1"
+_FAMILY = "safetydrift.trace/"
+
+
+class _Label(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    violated: bool | None = None
+    onset: int | None = None
+    exposure: int | None = None
+    attempt: int | None = None
+    attack: str = ""
+    goal: str = ""
+    unusable: str = ""
+    origin: str = ""
+
+
+class _Step(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    tool: str
+    args: dict[str, Any] = {}
+    malformed: str | None = None
+    call_id: str = ""
+    hints: dict[str, bool] | None = None
+    result: str | None = None
+    error: str | None = None
+    turn: int = 0
+    said: str = ""
+
+
+class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    format: Literal["safetydrift.trace/1"]
+    id: str | msgspec.UnsetType = msgspec.UNSET
+    source: str = ""
+    task: str = ""
+    category: str = ""
+    model: str = ""
+    prompt: str = ""
+    ending: Ending = Ending.CENSORED
+    label: _Label = msgspec.field(default_factory=_Label)
+    steps: list[_Step] = []
+
+
+class Native:
+    """Reads SafetyDrift's own traces."""
+
+    name = "native"
+    description = "SafetyDrift's own traces, one per line (safetydrift.trace/1)"
+    record_type = _Record
+
+    def recognises(self, record: object) -> bool:
+        """Return whether a record names a version of this format, known or not."""
+        return isinstance(record, dict) and str(record.get("format")).startswith(_FAMILY)
+
+    def read(self, record: object, fallback_id: str) -> Trace:
+        """Return the trace in a record of version 1."""
+        if not isinstance(record, _Record):
+            version = record.get("format") if isinstance(record, dict) else None
+            if version != TRACE_FORMAT:
+                raise FormatMismatch(
+                    f"format {version!r} is not supported; this version reads {TRACE_FORMAT!r}"
+                )
+            record = msgspec.convert(record, _Record)
+        label = record.label
+        return Trace(
+            fallback_id if isinstance(record.id, msgspec.UnsetType) else record.id,
+            tuple([_step(step) for step in record.steps]),
+            source=record.source,
+            task=record.task,
+            category=record.category,
+            model=record.model,
+            prompt=record.prompt,
+            ending=record.ending,
+            label=Label(**{name: getattr(label, name) for name in label.__struct_fields__}),
+        )
+
+
+def _step(step: _Step) -> Step:
+    call = ToolCall(step.tool, step.args, id=step.call_id, malformed=step.malformed, hints=step.hints)
+    return Step(call, step.result, step.error, step.turn, step.said)
+
+
+def _record(trace: Trace) -> _Record:
+    label = trace.label
+    return _Record(
+        format="safetydrift.trace/1",
+        id=trace.id,
+        source=trace.source,
+        task=trace.task,
+        category=trace.category,
+        model=trace.model,
+        prompt=trace.prompt,
+        ending=trace.ending,
+        label=_Label(*[getattr(label, name) for name in _Label.__struct_fields__]),
+        steps=[_recorded_step(step) for step in trace.steps],
+    )
+
+
+def _recorded_step(step: Step) -> _Step:
+    call = step.call
+    return _Step(
+        tool=call.name,
+        args=dict(call.args),
+        malformed=call.malformed,
+        call_id=call.id,
+        hints=None if call.hints is None else dict(call.hints),
+        result=step.result,
+        error=step.error,
+        turn=step.turn,
+        said=step.said,
+    )
+
+
+def write_traces(traces: Iterable[Trace], target: str | os.PathLike[str] | IO[bytes]) -> int:
+    """Write traces in SafetyDrift's own format, and return how many there were.
+
+    Parameters
+    ----------
+    traces
+        Any iterable; one trace at a time is held in memory.
+    target
+        A binary stream, or a path. A path ending in .gz, .xz or .zst is compressed, and the file is complete
+        or absent, never half written.
+
+    Raises
+    ------
+    MissingExtraError
+        If the path ends in .zst and the package for it is not installed.
+    """
+    if isinstance(target, (str, os.PathLike)):
+        with _complete_or_absent(Path(target)) as stream:
+            return _write(traces, stream)
+    return _write(traces, target)
+
+
+def _write(traces: Iterable[Trace], stream: IO[bytes]) -> int:
+    encode = msgspec.json.Encoder().encode
+    written = 0
+    for trace in traces:
+        stream.write(encode(_record(trace)) + b"\n")
+        written += 1
+    return written
+
+
+@contextmanager
+def _complete_or_absent(path: Path) -> Iterator[IO[bytes]]:
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        with unfinished.open("wb") as plain, _compressed(plain, path.suffix) as stream:
+            yield stream
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _compressed(plain: IO[bytes], suffix: str) -> Any:
+    if suffix == ".gz":
+        return gzip.GzipFile("", "wb", fileobj=plain, mtime=0)  # no name and no time: same traces, same bytes
+    if suffix == ".xz":
+        return lzma.open(plain, "wb")
+    if suffix == ".zst":
+        return zstd_module().open(plain, "wb")
+    return plain

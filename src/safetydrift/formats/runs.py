@@ -1,0 +1,230 @@
+"""Labelled runs: what the mathematics needs of a trace, and none of its text.
+
+A JSON Lines file. The first line is a header::
+
+    {"format": "safetydrift.runs/1", "space": {..}, "space_identity": "..", "catalogue": ".."}
+
+and every other line one run::
+
+    {"id": "..", "source": "..", "task": "..", "category": "..", "model": "..", "ending": "completed",
+     "tools": ["read_file", ..], "effects": [24, ..], "proposed": [24, ..], "states": [0, 24, ..],
+     "label": {"violated": true, "onset": 3, ..}}
+
+``effects``, ``proposed`` and ``states`` are indices of the header's space; ``states`` has one entry more than there
+are steps, ``proposed`` is left out where it equals ``effects``, and so is every label field that says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from safetydrift.errors import SpaceError, SpaceMismatchError, TraceFormatError
+from safetydrift.states.space import StateSpace
+from safetydrift.states.trajectory import Trajectory, fold
+from safetydrift.trace import Ending, Label
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import IO
+
+RUNS_FORMAT = "safetydrift.runs/1"
+
+
+class _Header(msgspec.Struct):
+    format: str
+    space: dict[str, Any]
+    space_identity: str
+    catalogue: str = ""
+
+
+class _Label(msgspec.Struct, omit_defaults=True):
+    violated: bool | None = None
+    onset: int | None = None
+    exposure: int | None = None
+    attempt: int | None = None
+    attack: str = ""
+    goal: str = ""
+    unusable: str = ""
+    origin: str = ""
+
+
+class _Run(msgspec.Struct, omit_defaults=True):
+    id: str
+    states: list[int]
+    effects: list[int]
+    proposed: list[int] | None = None
+    tools: list[str] = []
+    source: str = ""
+    task: str = ""
+    category: str = ""
+    model: str = ""
+    ending: Ending = Ending.CENSORED
+    label: _Label = msgspec.field(default_factory=_Label)
+
+
+_LABEL_FIELDS = _Label.__struct_fields__
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+class RunWriter:
+    """Write labelled runs to a binary stream, one line each.
+
+    Parameters
+    ----------
+    stream
+        Where the lines go.
+    space
+        The space whose indices the runs hold.
+    catalogue
+        Identity of the catalogue the effects were read with.
+    """
+
+    def __init__(self, stream: IO[bytes], space: StateSpace, catalogue: str = "") -> None:
+        self._stream = stream
+        self._stream.write(
+            _encode(_Header(RUNS_FORMAT, space.definition(), space.identity, catalogue)) + b"\n"
+        )
+
+    def write(self, run: Trajectory) -> None:
+        """Write one run."""
+        self._stream.write(encode_run(run) + b"\n")
+
+
+def encode_run(run: Trajectory) -> bytes:
+    """Return the line that stands for a run."""
+    return _encode(
+        _Run(
+            id=run.id,
+            states=list(run.states),
+            effects=list(run.effects),
+            proposed=None if run.proposed == run.effects else list(run.proposed),
+            tools=list(run.tools),
+            source=run.source,
+            task=run.task,
+            category=run.category,
+            model=run.model,
+            ending=run.ending,
+            label=_Label(*[getattr(run.label, name) for name in _LABEL_FIELDS]),
+        )
+    )
+
+
+def is_runs_header(line: bytes) -> bool:
+    """Return whether a file's first line is the header of labelled runs, of any version."""
+    try:
+        head = msgspec.json.decode(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return isinstance(head, dict) and str(head.get("format", "")).startswith("safetydrift.runs/")
+
+
+def read_runs(
+    lines: Iterable[tuple[int, bytes | None]], path: str, space: StateSpace | None = None
+) -> Iterator[Trajectory]:
+    """Read labelled runs.
+
+    Parameters
+    ----------
+    lines
+        Line number (the header is line 1) and line.
+    path
+        What to call the file in errors.
+    space
+        The space to read them in. Effects recorded in another space are translated by the names of their
+        levels, and the states folded anew.
+
+    Raises
+    ------
+    TraceFormatError
+        If a line is not a run, or contradicts itself.
+    SpaceMismatchError
+        If the space asked for has dimensions or levels the runs know nothing of.
+    """
+    rows = iter(lines)
+    recorded = _read_header(next(rows, (1, b"")), path)
+    space = space or recorded
+    translation = None if space.identity == recorded.identity else _translate(recorded, space, path)
+    decoder = msgspec.json.Decoder(_Run)
+    for number, line in rows:
+        if line is None:
+            raise TraceFormatError(path, number, "the line is too long to be a run")
+        try:
+            run = decoder.decode(line)
+            _check(run, recorded)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise TraceFormatError(path, number, f"not a labelled run: {error}") from error
+        yield _trajectory(run, space, translation)
+
+
+def _read_header(first: tuple[int, bytes | None], path: str) -> StateSpace:
+    try:
+        header = msgspec.json.decode(first[1] or b"", type=_Header)
+        recorded = StateSpace.from_definition(header.space)
+    except (msgspec.DecodeError, SpaceError, RecursionError) as error:
+        raise TraceFormatError(path, first[0], f"not a header of labelled runs: {error}") from error
+    if header.format != RUNS_FORMAT:
+        raise TraceFormatError(
+            path, first[0], f"format {header.format!r} is not supported; expected {RUNS_FORMAT!r}"
+        )
+    if recorded.identity != header.space_identity:
+        raise TraceFormatError(path, first[0], "its state space is not the one its identity names")
+    return recorded
+
+
+def _translate(recorded: StateSpace, space: StateSpace, path: str) -> tuple[int, ...]:
+    missing = [
+        d.name for d in space.dimensions if d.name not in {known.name for known in recorded.dimensions}
+    ]
+    if missing:
+        raise SpaceMismatchError(
+            f"{path}: its runs were labelled without the dimension {missing[0]!r} of space {space.name!r}; "
+            "label the traces again in that space"
+        )
+    mine = {dimension.name for dimension in space.dimensions}
+    try:
+        return tuple(
+            space.encode({name: level for name, level in recorded.decode(effect).items() if name in mine})
+            for effect in range(recorded.n_states)
+        )
+    except SpaceError as error:
+        raise SpaceMismatchError(
+            f"{path}: its runs cannot be read in space {space.name!r}: {error}"
+        ) from error
+
+
+def _check(run: _Run, space: StateSpace) -> None:
+    proposed = run.effects if run.proposed is None else run.proposed
+    if len(proposed) != len(run.effects) or len(run.tools) not in {0, len(run.effects)}:
+        raise ValueError("effects, proposed effects and tools differ in length")
+    if any(not 0 <= effect < space.n_states for effect in (*run.effects, *proposed)):
+        raise ValueError(f"an effect lies outside 0 to {space.n_states - 1}")
+    if list(fold(space, run.effects)) != run.states:
+        raise ValueError("its states do not follow from its effects")
+
+
+def _trajectory(run: _Run, space: StateSpace, translation: tuple[int, ...] | None) -> Trajectory:
+    effects, proposed, states = run.effects, run.proposed, tuple(run.states)
+    if translation is not None:
+        effects = [translation[effect] for effect in effects]
+        proposed = None if proposed is None else [translation[effect] for effect in proposed]
+        states = fold(space, effects)
+    label = run.label
+    return Trajectory(
+        run.id,
+        states=states,
+        effects=tuple(effects),
+        proposed=None if proposed is None else tuple(proposed),
+        tools=tuple(run.tools),
+        source=run.source,
+        task=run.task,
+        category=run.category,
+        model=run.model,
+        ending=run.ending,
+        label=Label(
+            label.violated, **{name: getattr(label, name) for name in _LABEL_FIELDS if name != "violated"}
+        ),
+    )

@@ -1,0 +1,148 @@
+"""Whatever a user points at, read as trajectories: traces are labelled on the way, labelled runs are taken as such."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from safetydrift.effects.labeling import label_trace
+from safetydrift.errors import TraceFormatError
+from safetydrift.formats.corpus import corpus_file
+from safetydrift.formats.files import Damage, Lines
+from safetydrift.formats.reading import MAX_RECORD_BYTES, BadRecord, ReadReport, read_traces
+from safetydrift.formats.runs import encode_run, is_runs_header, read_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from safetydrift.effects.labeler import Labeler
+    from safetydrift.states.space import StateSpace
+    from safetydrift.states.trajectory import Trajectory
+
+CORPUS = "corpus"
+"""The path that stands for the corpus that comes with SafetyDrift."""
+
+
+class TrajectoryReader:
+    """Read trajectories from trace files, folders of them, labelled runs, or the shipped corpus.
+
+    Parameters
+    ----------
+    paths
+        Files, folders, or the word ``"corpus"``.
+    space
+        The state space to read them in.
+    labeler
+        Reads what each call of a trace does; labelled runs bring their effects along.
+    format
+        Read every trace file as this format instead of detecting it.
+    skip_bad
+        Go on after a trace record that cannot be read, and count it in the report. Labelled runs are our own
+        output: a damaged one is always an error.
+    on_progress
+        Called with bytes read and bytes in all, as they lie on disk.
+
+    Attributes
+    ----------
+    report
+        What was read so far, and what was not.
+    tally
+        Number of calls by (layer that decided the effect, tool name), of the traces labelled here.
+    digest
+        SHA-256 over the runs read so far, in order; it names a data set whatever files it came in.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str | Path],
+        space: StateSpace,
+        labeler: Labeler,
+        *,
+        format: str | None = None,  # noqa: A002  # the word users know
+        skip_bad: bool = False,
+        on_progress: Callable[[int, int], None] | None = None,
+    ) -> None:
+        self.on_progress = on_progress
+        self.report = ReadReport()
+        self.tally: dict[tuple[str, str], int] = {}
+        self._hash = sha256()
+        self._space, self._labeler = space, labeler
+        self._format, self._skip_bad = format, skip_bad
+        files = [corpus_file() if str(path) == CORPUS else Path(path) for path in paths]
+        self._runs = [path for path in files if path.is_file() and _holds_runs(path)]
+        self._traces = [path for path in files if path not in self._runs]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 over the runs read so far."""
+        return self._hash.hexdigest()
+
+    def __iter__(self) -> Iterator[Trajectory]:
+        """Read the trajectories.
+
+        Raises
+        ------
+        TraceFormatError
+            At the first record that cannot be read, unless they are skipped.
+        SpaceMismatchError
+            If labelled runs cannot be read in the space asked for.
+        """
+        self.tally, self._hash = {}, sha256()
+        for path in self._runs:
+            yield from self._hashed(self._read_runs(path))
+        if self._traces:
+            yield from self._hashed(self._read_traces())
+
+    def _read_runs(self, path: Path) -> Iterator[Trajectory]:
+        total = path.stat().st_size
+        done = 0
+
+        def on_read(n: int) -> None:
+            nonlocal done
+            done += n
+            if self.on_progress is not None:
+                self.on_progress(done, total)
+
+        try:
+            with Lines(path, MAX_RECORD_BYTES, on_read) as lines:
+                for run in read_runs(lines, str(path), self._space):
+                    self.report.traces += 1
+                    self.report.steps += run.n_steps
+                    yield run
+        except Damage as damage:
+            raise TraceFormatError(str(path), None, str(damage)) from damage
+
+    def _read_traces(self) -> Iterator[Trajectory]:
+        reader = read_traces(
+            self._traces,
+            format=self._format,
+            skip_bad=self._skip_bad,
+            on_progress=lambda done, total: self.on_progress and self.on_progress(done, total),
+        )
+        for trace in reader:
+            self.report = reader.report
+            yield label_trace(trace, self._labeler, self._space, self.tally)
+        self.report = reader.report
+
+    def _hashed(self, runs: Iterator[Trajectory]) -> Iterator[Trajectory]:
+        for run in runs:
+            self._hash.update(encode_run(run))
+            yield run
+
+
+def _holds_runs(path: Path) -> bool:
+    try:
+        with Lines(path, MAX_RECORD_BYTES, lambda _n: None) as lines:
+            return any(is_runs_header(line or b"") for _, line in _first(lines))
+    except Damage:
+        return False  # reading it as traces will say what is wrong
+
+
+def _first(lines: Lines) -> Iterator[tuple[int, bytes | None]]:
+    for line in lines:
+        yield line
+        return
+
+
+__all__ = ["CORPUS", "BadRecord", "ReadReport", "TrajectoryReader"]

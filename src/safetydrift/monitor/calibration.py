@@ -1,0 +1,83 @@
+"""Thresholds from a false-alarm budget."""
+
+from __future__ import annotations
+
+from math import floor, inf, isnan, nextafter
+
+from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.states.trajectory import VIOLATED, UnknownOnset, observe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from safetydrift.monitor.model import Model
+    from safetydrift.monitor.policy import Policy
+    from safetydrift.states.trajectory import Trajectory
+
+
+def threshold_for_budget(peaks: Iterable[float], budget: float) -> float:
+    """Return the lowest threshold at which no more than a share of the given runs alarm.
+
+    Parameters
+    ----------
+    peaks
+        Highest probability seen in each run that did not violate.
+    budget
+        The share of them that may alarm, from 0 to 1.
+
+    Returns
+    -------
+    float
+        A run alarms when its peak is at least the threshold. 1.0 when there are no runs.
+
+    Notes
+    -----
+    A description of these very runs: applied to others, the share may be higher.
+
+    Examples
+    --------
+    >>> threshold_for_budget([0.1, 0.2, 0.3, 0.9], budget=0.25)
+    0.30000000000000004
+    """
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"a budget is a share between 0 and 1, got {budget}")
+    ranked = sorted(peaks, reverse=True)
+    allowed = floor(budget * len(ranked))
+    if allowed == len(ranked):
+        return 0.0 if ranked else 1.0
+    return min(1.0, nextafter(ranked[allowed], inf))
+
+
+def suggest_policy(
+    model: Model, trajectories: Iterable[Trajectory], budget: float, unknown_onset: UnknownOnset
+) -> Policy:
+    """Return the model's policy with both thresholds set to spend a false-alarm budget on the given runs.
+
+    Runs left out under the model's notion of violation, and runs that violate, have no say.
+    """
+    monitor, space = LookupMonitor(model), model.space
+    standing_peaks, pending_peaks = [], []
+    for trajectory in trajectories:
+        run = observe(trajectory, space, model.notion, unknown_onset)
+        if run.left_out or run.end == VIOLATED:
+            continue
+        category = monitor.start(trajectory.category).category
+        standing, arriving = monitor.standing(category), monitor.arriving(category)
+        standing_peaks.append(max(_known(standing[state].probability) for state in run.states))
+        proposals = zip(run.states, trajectory.proposed, strict=False)
+        pending_peaks.append(
+            max(
+                (_known(arriving[space.after(state, call)].probability) for state, call in proposals),
+                default=0.0,
+            )
+        )
+    return model.policy.replace(
+        threshold=threshold_for_budget(standing_peaks, budget),
+        pending_threshold=threshold_for_budget(pending_peaks, budget),
+    )
+
+
+def _known(probability: float) -> float:
+    """Treat what is unknown as certain to alarm."""
+    return 1.0 if isnan(probability) else probability

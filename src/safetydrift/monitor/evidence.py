@@ -1,0 +1,126 @@
+"""What runs showed: transitions between the rows of a chain, arrivals and ends, as counts that add up."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from safetydrift.markov.counts import TransitionCounts, count_transitions
+from safetydrift.states.trajectory import COMPLETED, VIOLATED, ObservedRun
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from safetydrift.states.space import StateSpace
+
+
+class Granularity(Enum):
+    """What the rows of the chain are."""
+
+    FINE = "fine"
+    """The states of the space."""
+
+    COARSE = "coarse"
+    """The risk levels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """How states of a space become rows of a chain; the two ends follow the last row.
+
+    Parameters
+    ----------
+    names
+        Row names, shape (n_rows,).
+    row_of
+        Row by state, shape (n_states,).
+    """
+
+    names: tuple[str, ...]
+    row_of: tuple[int, ...]
+
+    @classmethod
+    def of(cls, space: StateSpace, granularity: Granularity) -> Rows:
+        """Return the rows of a space at a granularity."""
+        if granularity is Granularity.COARSE:
+            return cls(space.risks, space.risk_of)
+        return cls(tuple(map(space.describe, range(space.n_states))), tuple(range(space.n_states)))
+
+    @property
+    def absorbing(self) -> dict[str, list[int]]:
+        """The absorbing classes of the chain, by name."""
+        return {VIOLATED: [len(self.names)], COMPLETED: [len(self.names) + 1]}
+
+    @property
+    def chain_names(self) -> tuple[str, ...]:
+        """Names of all states of the chain, ends included."""
+        return (*self.names, VIOLATED, COMPLETED)
+
+    def sequence(self, run: ObservedRun) -> list[int]:
+        """Return the states of the chain that a run went through, its end included."""
+        rows = [self.row_of[state] for state in run.states]
+        if run.end is not None:
+            rows.extend(self.absorbing[run.end])
+        return rows
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What the runs of one category showed.
+
+    Parameters
+    ----------
+    counts
+        Transitions between rows and ends, shape (n_rows + 2, n_rows + 2).
+    violating_arrivals, arrivals
+        Calls that led to each row and were themselves the violation, and all calls that led there.
+    ends
+        Runs by end: ``"violated"``, ``"completed"``, ``"censored"``.
+    """
+
+    counts: TransitionCounts
+    violating_arrivals: NDArray[np.int64]
+    arrivals: NDArray[np.int64]
+    ends: Counter[str] = field(default_factory=Counter)
+
+    def __add__(self, other: Evidence) -> Evidence:
+        return Evidence(
+            self.counts + other.counts,
+            self.violating_arrivals + other.violating_arrivals,
+            self.arrivals + other.arrivals,
+            self.ends + other.ends,
+        )
+
+
+def gather(runs: Sequence[ObservedRun], rows: Rows, *, completion: bool = True) -> Evidence:
+    """Count what runs showed.
+
+    Parameters
+    ----------
+    runs
+        Observed runs, none of them left out.
+    rows
+        The rows of the chain.
+    completion
+        Whether finishing counts as an end; without it, a finished run is treated as cut off.
+    """
+    n_rows = len(rows.names)
+    sequences = [rows.sequence(run) for run in runs]
+    if not completion:
+        ended = rows.absorbing[COMPLETED][0]
+        sequences = [states[:-1] if states[-1] == ended else states for states in sequences]
+    violating = [rows.row_of[run.arrival] for run in runs if run.arrival is not None]
+    calm = [rows.row_of[state] for run in runs for state in run.states[1:]]
+    violating_arrivals = np.bincount(violating, minlength=n_rows).astype(np.int64)
+    return Evidence(
+        count_transitions(sequences, n_rows + 2),
+        violating_arrivals,
+        violating_arrivals + np.bincount(calm, minlength=n_rows),
+        Counter(run.end or "censored" for run in runs),
+    )

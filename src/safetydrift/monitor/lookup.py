@@ -1,0 +1,197 @@
+"""The monitor that looks up: one prebuilt verdict per (category, state).
+
+A verdict depends only on where a run stands, so every one of them is built before it is needed, and a check is:
+read the effect, join it to the state, index a tuple.
+"""
+
+from __future__ import annotations
+
+from math import isnan, nan
+
+from safetydrift.effects.labeler import Labeler
+from safetydrift.errors import HorizonError
+from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.session import TrajectoryState
+from safetydrift.monitor.verdict import Basis, Intervention, Verdict
+from safetydrift.states.trajectory import Notion
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from safetydrift.monitor.model import Model, RiskTable
+    from safetydrift.monitor.policy import Policy
+    from safetydrift.states.effect import Effect
+    from safetydrift.trace import Step, ToolCall
+
+
+class LookupMonitor:
+    """Follow trajectories with the tables of a fitted model.
+
+    Parameters
+    ----------
+    model
+        The fitted model.
+    policy
+        When to intervene; the model's own if not given.
+    labeler
+        Reads what a call does; by default with the catalogue the model was fitted with.
+
+    Raises
+    ------
+    HorizonError
+        If the policy looks further ahead than the model's tables reach.
+    CatalogueError
+        If the labeler's catalogue does not know the dimensions of the model's space.
+
+    Examples
+    --------
+    >>> from safetydrift import Step, ToolCall, load_model
+    >>> monitor = LookupMonitor(load_model())
+    >>> state = monitor.start("banking")
+    >>> state, verdict = monitor.check(state, Step(ToolCall("get_most_recent_transactions"), "..."))
+    >>> state.steps, verdict.risk
+    (1, 'mild')
+    """
+
+    def __init__(self, model: Model, policy: Policy | None = None, labeler: Labeler | None = None) -> None:
+        self.model = model
+        self.policy = model.policy if policy is None else policy
+        if self.policy.horizon > model.max_horizon:
+            raise HorizonError(
+                f"horizon {self.policy.horizon} exceeds the model's maximum {model.max_horizon}; "
+                f"fit it with a maximum horizon of {self.policy.horizon} or more"
+            )
+        self.labeler = Labeler(model.catalogue) if labeler is None else labeler
+        self.labeler.require_cover(model.space)
+        self._space = model.space
+        self._by_rules = model.notion is Notion.RULES
+        self._standing: dict[str, tuple[Verdict, ...]] = {}
+        self._arriving: dict[str, tuple[Verdict, ...]] = {}
+
+    # -- following one trajectory -----------------------------------------------------------------------
+
+    def start(self, category: str = AGGREGATE) -> TrajectoryState:
+        """Return the state of a run that has not made a call yet.
+
+        A category the model does not know is no error; the aggregate tables stand in for it.
+        """
+        known = category if category in self.model.tables else AGGREGATE
+        return TrajectoryState(known, self._space.start, 0, (0,) * len(self._space.dimensions))
+
+    def verdict(self, state: TrajectoryState) -> Verdict:
+        """Return the finding about where a run stands."""
+        return self.standing(state.category)[state.state]
+
+    def check(self, state: TrajectoryState, step: Step) -> tuple[TrajectoryState, Verdict]:
+        """Record a call with its result; return where the run stands now, and the finding about it."""
+        after = self.advance(state, self._space.effect_index(self.labeler.effect(step)))
+        return after, self.standing(after.category)[after.state]
+
+    def check_pending(self, state: TrajectoryState, call: ToolCall) -> Verdict:
+        """Judge a call before it is made: its effect is read as proposed, and nothing is recorded.
+
+        The verdict is about the state the call would lead to, and its probability includes that the call
+        itself is the violation.
+        """
+        effect = self._space.effect_index(self.labeler.propose(call))
+        return self.pending(state, effect)
+
+    def advance(self, state: TrajectoryState, effect: int) -> TrajectoryState:
+        """Return where a run stands after an effect, given by its index."""
+        steps = state.steps + 1
+        if state.violated:
+            return TrajectoryState(state.category, state.state, steps, state.since, violated=True)
+        before = state.state
+        after = self._space.successors(before)[effect]
+        since = state.since
+        if after != before:
+            digits = self._space.digits
+            since = tuple(
+                [
+                    steps if new > old else step
+                    for step, old, new in zip(since, digits(before), digits(after), strict=True)
+                ]
+            )
+        violated = self._by_rules and after in self._space.violated
+        return TrajectoryState(state.category, after, steps, since, violated=violated)
+
+    def pending(self, state: TrajectoryState, effect: int) -> Verdict:
+        """Return the verdict on a call that would have an effect, given by its index."""
+        after = state.state if state.violated else self._space.successors(state.state)[effect]
+        return self.arriving(state.category)[after]
+
+    # -- the tables -------------------------------------------------------------------------------------
+
+    def standing(self, category: str) -> tuple[Verdict, ...]:
+        """Return the verdict about every state, by index: the look-up itself."""
+        verdicts = self._standing.get(category)
+        if verdicts is None:
+            verdicts = self._standing[category] = self._build(category, pending=False)
+        return verdicts
+
+    def arriving(self, category: str) -> tuple[Verdict, ...]:
+        """Return the verdict about a call that would lead to each state, by index."""
+        verdicts = self._arriving.get(category)
+        if verdicts is None:
+            verdicts = self._arriving[category] = self._build(category, pending=True)
+        return verdicts
+
+    def explain(self, state: TrajectoryState, verdict: Verdict, effect: Effect | None = None) -> str:
+        """Say in words what a verdict rests on.
+
+        Parameters
+        ----------
+        state
+            Where the run stands (before the call, for a pending one).
+        verdict
+            The finding to explain.
+        effect
+            For a pending call, what it would do.
+        """
+        parts = [
+            f"{dimension.title} {dimension.levels[digit]} since step {step}"
+            for dimension, digit, step in zip(
+                self._space.dimensions, self._space.digits(state.state), state.since, strict=True
+            )
+            if digit and step
+        ]
+        if effect is not None:
+            parts.append("next: " + ", ".join(level for _, level in effect.levels))
+        parts.append(str(verdict))
+        return "; ".join(parts)
+
+    def _build(self, category: str, *, pending: bool) -> tuple[Verdict, ...]:
+        table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
+        return tuple(
+            [self._verdict(table, state, row, pending=pending) for state, row in enumerate(self.model.row_of)]
+        )
+
+    def _verdict(self, table: RiskTable, state: int, row: int, *, pending: bool) -> Verdict:
+        horizon = self.policy.horizon
+        if self._by_rules and state in self._space.violated:
+            basis, within, eventually, uncertain = Basis.VIOLATED, (1.0,) * len(table.within), 1.0, 0.0
+        else:
+            basis = table.basis(row)
+            within = tuple(curve[row] for curve in table.within)
+            eventually = table.eventually[row]
+            uncertain = table.uncertain[horizon][row]
+            if pending:
+                violates = table.arrival[row]
+                if isnan(violates):
+                    basis = Basis.UNSEEN
+                else:
+                    within = (0.0, *(violates + (1.0 - violates) * later for later in within[:-1]))
+                    eventually = violates + (1.0 - violates) * eventually
+        probability = nan if basis is Basis.UNSEEN else within[horizon]
+        alarm = self.policy.alarms(probability, basis, pending=pending)
+        return Verdict(
+            state=state,
+            risk=self._space.risk_name(state),
+            probability=probability,
+            horizon=horizon,
+            within=within,
+            eventually=eventually,
+            uncertain=uncertain,
+            basis=basis,
+            alarm=alarm,
+            intervention=self.policy.intervention if alarm else Intervention.ALLOW,
+        )

@@ -1,0 +1,177 @@
+"""A fitted model as the runtime sees it: the space, the catalogue, and tables of plain numbers.
+
+A model speaks of *rows*: a row is a state of its chain. A fine chain has one row per state of the space; a coarse
+one has a row per risk level, and ``row_of`` says which states share it.
+"""
+
+from __future__ import annotations
+
+from safetydrift.monitor.verdict import Basis
+from safetydrift.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.monitor.policy import Policy
+    from safetydrift.states.space import StateSpace
+    from safetydrift.states.trajectory import Notion
+
+AGGREGATE = ""
+"""The category of runs whose category is unknown: the tables fitted on all of them."""
+
+
+class RiskTable(Value):
+    """What one chain says about each of its rows.
+
+    Parameters
+    ----------
+    within
+        Probability of a violation within h steps, by h then row: shape (max_horizon + 1, n_rows).
+    eventually
+        Probability of ending violated, by row.
+    uncertain
+        Probability of running into a row that was never left, within h steps, by h then row.
+    arrival
+        Of the calls that led to a row, the share that were themselves the violation, by row; nan where no call
+        ever led there.
+    departures
+        Transitions observed from the row in runs of this category.
+    visited
+        Whether a run of any category went on from the row.
+    expected_steps
+        Expected steps until the run ends, by row; nan where not visited.
+    counts
+        Observed transitions as (from, to, count); rows n_rows and n_rows + 1 are *violated* and *completed*.
+    """
+
+    __slots__ = (
+        "arrival",
+        "counts",
+        "departures",
+        "eventually",
+        "expected_steps",
+        "uncertain",
+        "visited",
+        "within",
+    )
+    within: tuple[tuple[float, ...], ...]
+    eventually: tuple[float, ...]
+    uncertain: tuple[tuple[float, ...], ...]
+    arrival: tuple[float, ...]
+    departures: tuple[int, ...]
+    visited: tuple[bool, ...]
+    expected_steps: tuple[float, ...]
+    counts: tuple[tuple[int, int, int], ...]
+
+    def __init__(
+        self,
+        *,
+        within: tuple[tuple[float, ...], ...],
+        eventually: tuple[float, ...],
+        uncertain: tuple[tuple[float, ...], ...],
+        arrival: tuple[float, ...],
+        departures: tuple[int, ...],
+        visited: tuple[bool, ...],
+        expected_steps: tuple[float, ...],
+        counts: tuple[tuple[int, int, int], ...] = (),
+    ) -> None:
+        self._fill(
+            within=within,
+            eventually=eventually,
+            uncertain=uncertain,
+            arrival=arrival,
+            departures=departures,
+            visited=visited,
+            expected_steps=expected_steps,
+            counts=counts,
+        )
+
+    def basis(self, row: int) -> Basis:
+        """Return what the figures of a row rest on."""
+        if self.departures[row]:
+            return Basis.ESTIMATED
+        return Basis.BORROWED if self.visited[row] else Basis.UNSEEN
+
+
+class Model(Value):
+    """Everything a monitor needs, fitted and frozen.
+
+    Parameters
+    ----------
+    space
+        The state space it was fitted on.
+    catalogue
+        The tool catalogue its effects were read with.
+    notion
+        What it calls a violation.
+    row_of
+        Row of the chain by state of the space, shape (n_states,).
+    rows
+        Names of the rows, for people.
+    tables
+        A `RiskTable` per category; `AGGREGATE` is always there and stands in for unknown ones.
+    policy
+        The policy suggested with the model; a deployment may bring its own.
+    settings
+        How it was estimated.
+    provenance
+        What it was fitted on: corpus digest, runs, what was left out, versions.
+    """
+
+    __slots__ = (
+        "catalogue",
+        "notion",
+        "policy",
+        "provenance",
+        "row_of",
+        "rows",
+        "settings",
+        "space",
+        "tables",
+    )
+    space: StateSpace
+    catalogue: Catalogue
+    notion: Notion
+    row_of: tuple[int, ...]
+    rows: tuple[str, ...]
+    tables: Mapping[str, RiskTable]
+    policy: Policy
+    settings: Mapping[str, Any]
+    provenance: Mapping[str, Any]
+
+    def __init__(
+        self,
+        *,
+        space: StateSpace,
+        catalogue: Catalogue,
+        notion: Notion,
+        row_of: tuple[int, ...],
+        rows: tuple[str, ...],
+        tables: Mapping[str, RiskTable],
+        policy: Policy,
+        settings: Mapping[str, Any],
+        provenance: Mapping[str, Any],
+    ) -> None:
+        self._fill(
+            space=space,
+            catalogue=catalogue,
+            notion=notion,
+            row_of=row_of,
+            rows=rows,
+            tables=tables,
+            policy=policy,
+            settings=settings,
+            provenance=provenance,
+        )
+
+    @property
+    def max_horizon(self) -> int:
+        """The furthest horizon of the tables, in steps."""
+        return len(self.tables[AGGREGATE].within) - 1
+
+    def __repr__(self) -> str:
+        names = ", ".join(sorted(name for name in self.tables if name)) or "no categories"
+        return f"<Model on {self.space.name!r} by {self.notion.value}: {len(self.rows)} rows, {names}>"

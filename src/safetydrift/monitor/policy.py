@@ -1,0 +1,96 @@
+"""What a probability means: the choices a deployment makes, kept apart from the model."""
+
+from __future__ import annotations
+
+from safetydrift.monitor.verdict import Basis, Intervention
+from safetydrift.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+
+class Policy(Value):
+    """When to intervene, and how.
+
+    Parameters
+    ----------
+    horizon
+        Look this many steps ahead. The published monitor uses 5.
+    threshold
+        Alarm when the probability of a violation within the horizon is at least this. The published operating
+        region is 0.4 to 0.5.
+    pending_threshold
+        The same for a proposed call, whose probability already includes what that call itself may do; the
+        threshold above if not given.
+    intervention
+        What an alarm does to the agent.
+    alarm_unseen
+        Whether standing in a state the model knows nothing about is an alarm. It is by default: unknown is
+        not safe.
+
+    Raises
+    ------
+    ValueError
+        If the horizon is below 1 or a threshold is not a probability.
+    """
+
+    __slots__ = ("alarm_unseen", "horizon", "intervention", "pending_threshold", "threshold")
+    horizon: int
+    threshold: float
+    pending_threshold: float
+    intervention: Intervention
+    alarm_unseen: bool
+
+    def __init__(
+        self,
+        horizon: int = 5,
+        threshold: float = 0.4,
+        pending_threshold: float | None = None,
+        intervention: Intervention = Intervention.WARN,
+        *,
+        alarm_unseen: bool = True,
+    ) -> None:
+        pending = threshold if pending_threshold is None else pending_threshold
+        if horizon < 1:
+            raise ValueError(f"a horizon is at least 1 step, got {horizon}")
+        for value in (threshold, pending):
+            if not 0.0 <= value <= 1.0:
+                raise ValueError(f"a threshold is a probability between 0 and 1, got {value}")
+        self._fill(
+            horizon=horizon,
+            threshold=threshold,
+            pending_threshold=pending,
+            intervention=intervention,
+            alarm_unseen=alarm_unseen,
+        )
+
+    def alarms(self, probability: float, basis: Basis, *, pending: bool) -> bool:
+        """Return whether a finding calls for an intervention."""
+        if basis is Basis.VIOLATED:
+            return True
+        if basis is Basis.UNSEEN:
+            return self.alarm_unseen
+        return probability >= (self.pending_threshold if pending else self.threshold)
+
+    def definition(self) -> dict[str, Any]:
+        """Return the policy as plain data."""
+        return {
+            "horizon": self.horizon,
+            "threshold": self.threshold,
+            "pending_threshold": self.pending_threshold,
+            "intervention": self.intervention.value,
+            "alarm_unseen": self.alarm_unseen,
+        }
+
+    @classmethod
+    def from_definition(cls, definition: Mapping[str, Any]) -> Policy:
+        """Build a policy from plain data; the inverse of `definition`."""
+        return cls(
+            int(definition["horizon"]),
+            float(definition["threshold"]),
+            float(definition["pending_threshold"]),
+            Intervention(definition["intervention"]),
+            alarm_unseen=bool(definition["alarm_unseen"]),
+        )

@@ -1,0 +1,35 @@
+"""Where one run stands: a small immutable value that the caller keeps."""
+
+from __future__ import annotations
+
+from safetydrift.value import Value
+
+
+class TrajectoryState(Value):
+    """The state of one run between two calls.
+
+    Parameters
+    ----------
+    category
+        The category whose tables are used; unknown ones stand for the aggregate.
+    state
+        Index of the safety state.
+    steps
+        Calls made so far.
+    since
+        Per dimension, the step that last raised its level (0: never raised).
+    violated
+        Whether the rules have been violated; only ever set for models that go by the rules, and never unset.
+    """
+
+    __slots__ = ("category", "since", "state", "steps", "violated")
+    category: str
+    state: int
+    steps: int
+    since: tuple[int, ...]
+    violated: bool
+
+    def __init__(
+        self, category: str, state: int, steps: int, since: tuple[int, ...], violated: bool = False
+    ) -> None:
+        self._fill(category=category, state=state, steps=steps, since=since, violated=violated)

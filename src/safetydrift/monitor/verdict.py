@@ -1,0 +1,123 @@
+"""What a monitor finds: a probability, what it rests on, and what the policy makes of it."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from safetydrift.value import Value
+
+
+class Basis(Enum):
+    """What a verdict rests on."""
+
+    ESTIMATED = "estimated"
+    """Runs of this category that went on from this state."""
+
+    BORROWED = "borrowed"
+    """Only runs of other categories that did."""
+
+    UNSEEN = "unseen"
+    """Nothing: no run ever went on from this state. The policy decides what that means."""
+
+    VIOLATED = "violated"
+    """The rules say the line has been crossed."""
+
+
+class Intervention(Enum):
+    """What is done to the agent when a verdict alarms (paper, A4), or ALLOW when it does not."""
+
+    ALLOW = "allow"
+    WARN = "warn"
+    """Inject a warning into the agent's context."""
+    ASK = "ask"
+    """Pause for a person's approval."""
+    SUGGEST = "suggest"
+    """Refuse, and name a safer step."""
+    BLOCK = "block"
+    """Refuse the call."""
+
+
+class Verdict(Value):
+    """The finding about one state, built once and shared by every trajectory that stands there.
+
+    Parameters
+    ----------
+    state
+        The state the verdict is about.
+    risk
+        Its risk level by the rules.
+    probability
+        Probability of a violation within ``horizon`` steps; nan when the basis is UNSEEN.
+    horizon
+        In steps. For a proposed call, the call itself is the first of them.
+    within
+        Probability of a violation within h steps, h = 0, 1, .. up to the table's maximum.
+    eventually
+        Probability that the run ends violated.
+    uncertain
+        Probability mass that runs into states from which no run ever went on: the true ``probability`` lies
+        between it and it plus this.
+    basis
+        What the figures rest on.
+    alarm
+        Whether the policy wants an intervention.
+    intervention
+        Which one; ALLOW when there is no alarm.
+    """
+
+    __slots__ = (
+        "alarm",
+        "basis",
+        "eventually",
+        "horizon",
+        "intervention",
+        "probability",
+        "risk",
+        "state",
+        "uncertain",
+        "within",
+    )
+    state: int
+    risk: str
+    probability: float
+    horizon: int
+    within: tuple[float, ...]
+    eventually: float
+    uncertain: float
+    basis: Basis
+    alarm: bool
+    intervention: Intervention
+
+    def __init__(
+        self,
+        *,
+        state: int,
+        risk: str,
+        probability: float,
+        horizon: int,
+        within: tuple[float, ...],
+        eventually: float,
+        uncertain: float,
+        basis: Basis,
+        alarm: bool,
+        intervention: Intervention,
+    ) -> None:
+        self._fill(
+            state=state,
+            risk=risk,
+            probability=probability,
+            horizon=horizon,
+            within=within,
+            eventually=eventually,
+            uncertain=uncertain,
+            basis=basis,
+            alarm=alarm,
+            intervention=intervention,
+        )
+
+    def __str__(self) -> str:
+        if self.basis is Basis.VIOLATED:
+            return "already violated by the rules"
+        if self.basis is Basis.UNSEEN:
+            return f"no run went on from here (risk by the rules: {self.risk})"
+        return f"{self.probability:.2f} within {self.horizon} steps"

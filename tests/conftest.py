@@ -1,0 +1,21 @@
+"""Fixtures for every test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(__file__).parents[2] / "shared" / "traces"
+
+
+@pytest.fixture(scope="session")
+def shared_traces() -> Path:
+    """The raw traces beside the checkout; with CI=true their absence is a failure, elsewhere a skip."""
+    if not SHARED.is_dir():
+        reason = "the raw traces are not beside this checkout (../shared/traces)"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    return SHARED

@@ -1,0 +1,33 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from safetydrift.monitor.calibration import threshold_for_budget
+
+peaks_lists = st.lists(st.floats(0.0, 1.0), max_size=40)
+
+
+@given(peaks_lists, st.floats(0.0, 1.0))
+def test_never_more_alarms_than_the_budget_allows_unless_certainty_itself_alarms(peaks, budget):
+    threshold = threshold_for_budget(peaks, budget)
+    alarms = sum(peak >= threshold for peak in peaks)
+    certain = sum(peak == 1.0 for peak in peaks)
+    assert alarms <= max(budget * len(peaks), certain)
+
+
+@given(st.lists(st.floats(0.0, 0.99), min_size=1, max_size=40), st.floats(0.0, 0.99))
+def test_no_lower_threshold_would_keep_the_budget(peaks, budget):
+    threshold = threshold_for_budget(peaks, budget)
+    below = [peak for peak in peaks if peak < threshold]
+    if below:
+        lowered = max(below)
+        assert sum(peak >= lowered for peak in peaks) > budget * len(peaks)
+
+
+def test_without_runs_nothing_short_of_certainty_alarms():
+    assert threshold_for_budget([], 0.1) == 1.0
+
+
+def test_a_budget_that_is_no_share_is_refused():
+    with pytest.raises(ValueError, match="between 0 and 1, got 2"):
+        threshold_for_budget([0.5], 2)

@@ -1,0 +1,147 @@
+import pickle
+from math import isnan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
+
+from safetydrift.errors import HorizonError
+from safetydrift.monitor.fitting import FitSettings, fit_model
+from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.policy import Policy
+from safetydrift.monitor.verdict import Basis, Intervention
+from safetydrift.states.trajectory import Notion
+from safetydrift.trace import Step, ToolCall
+
+INBOX = Step(ToolCall("read_inbox"), "three messages")
+MAIL = ToolCall("send_email", {"recipients": ["a@example.org"], "body": "hello"})
+
+
+@pytest.fixture
+def monitor(office):
+    return LookupMonitor(office)
+
+
+def test_a_proposed_call_is_judged_by_what_it_may_itself_do(monitor):
+    state = monitor.advance(monitor.start("office"), READ)
+    verdict = monitor.pending(state, SEND)
+    assert verdict.probability == 0.75
+    assert verdict.alarm
+    assert verdict.intervention is Intervention.WARN
+    assert not monitor.pending(state, READ).alarm or monitor.pending(state, READ).probability >= 0.5
+
+
+def test_judging_a_proposal_records_nothing(monitor):
+    state = monitor.start("office")
+    before = pickle.dumps(state)
+    monitor.check_pending(state, MAIL)
+    assert pickle.dumps(state) == before
+    assert state.steps == 0
+
+
+def test_checking_a_step_moves_the_state_and_leaves_the_old_one_alone(monitor):
+    start = monitor.start("office")
+    after, verdict = monitor.check(start, INBOX)
+    assert (start.steps, after.steps) == (0, 1)
+    assert SPACE.decode(after.state)["data"] == "sensitive"
+    assert verdict is monitor.verdict(after)
+
+
+def test_every_verdict_is_built_once_and_shared(monitor):
+    state, verdict = monitor.check(monitor.start("office"), INBOX)
+    _, again = monitor.check(state, INBOX)
+    assert verdict is again
+
+
+def test_an_unknown_category_stands_for_all_runs(monitor):
+    assert monitor.start("no such category") == monitor.start()
+    assert (
+        monitor.verdict(monitor.start("never heard of")).probability
+        == monitor.verdict(monitor.start()).probability
+    )
+
+
+def test_unknown_is_a_verdict_and_alarms_unless_the_policy_says_otherwise(office):
+    cautious = LookupMonitor(office)
+    never_left = cautious.advance(cautious.start("office"), SPACE.encode({"data": "credentials"}))
+    verdict = cautious.verdict(never_left)
+    assert verdict.basis is Basis.UNSEEN
+    assert isnan(verdict.probability)
+    assert verdict.alarm
+    trusting = LookupMonitor(office, office.policy.replace(alarm_unseen=False))
+    assert not trusting.verdict(never_left).alarm
+
+
+def test_what_other_categories_showed_is_borrowed_and_said_to_be(catalogue, office_runs):
+    model, _ = fit_model([*office_runs, run(READ, category="bank")], SPACE, catalogue, threshold=0.5)
+    monitor = LookupMonitor(model)
+    write = monitor.advance(monitor.start("bank"), WRITE)
+    assert monitor.verdict(write).basis is Basis.BORROWED
+    read = monitor.advance(monitor.start("bank"), READ)
+    assert monitor.verdict(read).basis is Basis.ESTIMATED
+
+
+@given(effects=st.lists(st.integers(0, 59), max_size=8))
+def test_a_state_violated_by_the_rules_stays_violated(by_rules, effects):
+    monitor = LookupMonitor(by_rules)
+    state = monitor.advance(monitor.advance(monitor.start(), READ), SEND)
+    assert state.violated
+    for effect in effects:
+        assert monitor.pending(state, effect).basis is Basis.VIOLATED
+        state = monitor.advance(state, effect)
+        verdict = monitor.verdict(state)
+        assert state.violated
+        assert (verdict.basis, verdict.probability, verdict.alarm) == (Basis.VIOLATED, 1.0, True)
+
+
+def test_under_the_label_the_rules_do_not_end_a_run(monitor):
+    state = monitor.advance(monitor.advance(monitor.start("office"), READ), SEND)
+    assert not state.violated
+    assert monitor.verdict(state).basis is not Basis.VIOLATED
+    assert monitor.verdict(state).risk == "violated"
+
+
+@given(effects=st.lists(st.integers(0, 59), max_size=10), category=st.sampled_from(["", "office", "else"]))
+def test_probabilities_are_probabilities_and_grow_with_the_horizon(office, effects, category):
+    monitor = LookupMonitor(office)
+    state = monitor.start(category)
+    for effect in effects:
+        for verdict in (monitor.verdict(state), monitor.pending(state, effect)):
+            assert all(0.0 <= p <= 1.0 for p in verdict.within)
+            assert list(verdict.within) == sorted(verdict.within)
+            assert 0.0 <= verdict.uncertain <= 1.0
+        state = monitor.advance(state, effect)
+
+
+def test_the_explanation_names_when_each_level_was_reached_and_what_comes_next(monitor):
+    state = monitor.advance(monitor.start("office"), WRITE)
+    state = monitor.advance(state, READ)
+    effect = monitor.labeler.propose(MAIL)
+    words = monitor.explain(state, monitor.check_pending(state, MAIL), effect)
+    assert "data exposure sensitive since step 2" in words
+    assert "tool escalation file_write since step 1" in words
+    assert "network" in words
+
+
+def test_a_policy_that_looks_beyond_the_tables_is_refused_with_the_repair(office):
+    with pytest.raises(HorizonError, match=r"horizon 11 exceeds the model's maximum 10; fit it with"):
+        LookupMonitor(office, Policy(horizon=11))
+
+
+@pytest.mark.parametrize(
+    "bad", [{"horizon": 0}, {"threshold": 1.5}, {"threshold": float("nan")}, {"pending_threshold": -1}]
+)
+def test_a_policy_that_makes_no_sense_is_refused(bad):
+    with pytest.raises(ValueError, match=r"horizon is at least 1|between 0 and 1"):
+        Policy(**bad)
+
+
+def test_state_and_verdict_survive_pickling(monitor):
+    state, verdict = monitor.check(monitor.start("office"), INBOX)
+    assert pickle.loads(pickle.dumps((state, verdict))) == (state, verdict)  # noqa: S301 - our own bytes
+
+
+@pytest.fixture(scope="session")
+def by_rules(office_runs, catalogue):
+    return fit_model(office_runs, SPACE, catalogue, FitSettings(notion=Notion.RULES), threshold=0.4)[0]
