@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from safetydrift.markov.chain import AbsorbingChain
+    from safetydrift.monitor.evidence import Evidence
     from safetydrift.monitor.fitting import FittedChains
 
 PUBLISHED = "published"
@@ -73,11 +74,18 @@ def analyze(
 class _Report:
     """One chain, its curves and its ends."""
 
-    def __init__(self, title: str, chain: AbsorbingChain, max_horizon: int, extra: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        title: str,
+        chain: AbsorbingChain,
+        max_horizon: int,
+        extra: dict[str, Any],
+        evidence: Evidence | None = None,
+    ) -> None:
         from safetydrift.markov.horizon import horizon_table
         from safetydrift.monitor.fitting import ends_of
 
-        self.title, self.chain, self.extra = title, chain, extra
+        self.title, self.chain, self.extra, self.evidence = title, chain, extra, evidence
         self.horizons = horizon_table(chain, max_horizon)
         self.ends = ends_of(chain)
         self.no_return = self.horizons.points_of_no_return()
@@ -111,10 +119,12 @@ class _Report:
     def show(self) -> None:
         chain = self.chain
         console.print(f"[bold]{self.title}[/bold]\n")
-        console.print(matrix_table("Transition matrix", chain))
+        console.print(matrix_table("Transition matrix", chain, self.evidence))
         console.print(horizon_view("\nProbability of a violation within h steps", self.horizons))
         rows = []
-        classes = [end for end in chain.class_names if self.ends.probability(end)[self.ends.chain.transient].any()]
+        classes = [
+            end for end in chain.class_names if self.ends.probability(end)[self.ends.chain.transient].any()
+        ]
         for position, state in enumerate(self.ends.chain.transient):
             shares = [percent(float(self.ends.probability(end)[state])) for end in classes]
             rows.append(
@@ -177,4 +187,4 @@ def _fitted(fitted: FittedChains, category: str) -> _Report:
     }
     runs = sum(fitted.evidence[category].ends.values())
     title = f"{category_name(category)}: {runs:,} runs, {NOTION_WORDS[settings.notion]}, {settings.estimator.value}"
-    return _Report(title, fitted.chains[category], settings.max_horizon, extra)
+    return _Report(title, fitted.chains[category], settings.max_horizon, extra, fitted.evidence[category])

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from safetydrift.monitor.fitting import FittedChains
     from safetydrift.monitor.model import Model
 
+MATRIX_COLUMNS = 10
+LIKELIEST = 3
+
 NOTION_WORDS = {
     Notion.LABEL: "violation = the source's own label, at its onset",
     Notion.RULES: "violation = the rules of the state space",
@@ -28,33 +31,51 @@ def category_name(category: str) -> str:
     return category if category != AGGREGATE else "all runs"
 
 
-def matrix_table(title: str, chain: AbsorbingChain, counts: Evidence | None = None) -> Group:
-    """Show a transition matrix; a dash is a transition that was never observed, a row of dashes an unknown row."""
-    columns = ["from", *chain.names, *(["transitions"] if counts else [])]
-    rows = []
-    for state, name in enumerate(chain.names):
-        if state in chain.classes.absorbing:
-            continue
-        cells = [f"{value:.3f}" if value else "-" for value in chain.transitions[state]]
-        rows.append([name, *cells, *([int(counts.counts.departures[state])] if counts else [])])
-    return table(title, columns, rows)
+def matrix_table(title: str, chain: AbsorbingChain, evidence: Evidence | None = None) -> Group:
+    """Show a transition matrix; a dash is a transition never observed. States no run ever left are not shown.
 
-
-def horizon_view(title: str, horizons: HorizonTable, names: list[str] | None = None) -> Group:
-    """Show the probability of a violation within 1, 2, .. steps, from each transient state that was visited."""
-    curves = horizons.probability(VIOLATED)
-    unknown = horizons.probability("unseen")[-1]
-    rows = [
-        [
-            horizons.chain.names[state],
-            *(f"{100 * value:.1f}" for value in curves[1:, state]),
-            "never left" if unknown[state] == 1.0 else "",
-        ]
-        for state in range(horizons.chain.n_states)
-        if state not in horizons.chain.classes.absorbing
-        and (names is None or horizons.chain.names[state] in names)
+    A matrix too wide for a page is shown as the likeliest next states of each.
+    """
+    ends = [state for states in chain.absorbing.values() for state in states]
+    rows = [state for state in range(chain.n_states) if state not in ends and chain.transitions[state].any()]
+    columns = [
+        state for state in range(chain.n_states) if state in ends or chain.transitions[rows, state].any()
     ]
-    return table(f"{title} (%)", ["from", *(f"h={h}" for h in range(1, len(curves))), ""], rows)
+    if len(columns) > MATRIX_COLUMNS:
+        return _likeliest(title, chain, rows, evidence)
+    cells = [
+        [
+            chain.names[state],
+            *(f"{value:.3f}" if (value := chain.transitions[state, target]) else "-" for target in columns),
+            *([int(evidence.counts.departures[state])] if evidence else []),
+        ]
+        for state in rows
+    ]
+    header = ["from", *(chain.names[state] for state in columns), *(["transitions"] if evidence else [])]
+    return table(title, header, cells)
+
+
+def _likeliest(title: str, chain: AbsorbingChain, rows: list[int], evidence: Evidence | None) -> Group:
+    cells = []
+    for state in rows:
+        order = sorted(range(chain.n_states), key=lambda target: -chain.transitions[state, target])
+        shown = [target for target in order[:LIKELIEST] if chain.transitions[state, target]]
+        words = ", ".join(f"{chain.names[target]} {chain.transitions[state, target]:.2f}" for target in shown)
+        cells.append(
+            [chain.names[state], words, *([int(evidence.counts.departures[state])] if evidence else [])]
+        )
+    header = ["from", f"the {LIKELIEST} likeliest next states", *(["transitions"] if evidence else [])]
+    return table(title, header, cells, left=2)
+
+
+def horizon_view(title: str, horizons: HorizonTable) -> Group:
+    """Show the probability of a violation within 1, 2, .. steps from every transient state."""
+    curves, names = horizons.probability(VIOLATED), horizons.chain.names
+    rows = [
+        [names[state], *(f"{100 * value:.1f}" for value in curves[1:, state])]
+        for state in horizons.chain.transient
+    ]
+    return table(f"{title} (%)", ["from", *(f"h={h}" for h in range(1, len(curves)))], rows)
 
 
 def fit_summary(chains: FittedChains, model: Model) -> Group:

@@ -49,7 +49,12 @@ class Rows:
     def of(cls, space: StateSpace, granularity: Granularity) -> Rows:
         """Return the rows of a space at a granularity."""
         if granularity is Granularity.COARSE:
-            return cls(space.risks, space.risk_of)
+            # Under the label a state the rules call violated is a state like any other, and no end.
+            names = [
+                f"{risk} (rules)" if number == space.violated_risk else risk
+                for number, risk in enumerate(space.risks)
+            ]
+            return cls(tuple(names), space.risk_of)
         return cls(tuple(map(space.describe, range(space.n_states))), tuple(range(space.n_states)))
 
     @property
