@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from safetydrift.formats.model_file import load_model, save_model
     from safetydrift.formats.reading import read_traces
     from safetydrift.formats.space_file import load_space
-    from safetydrift.monitor.fitting import FitSettings, fit_model
+    from safetydrift.monitor.fitting import fit_model
     from safetydrift.monitor.lookup import LookupMonitor
     from safetydrift.monitor.policy import Policy
+    from safetydrift.monitor.settings import FitSettings
     from safetydrift.trace import Step, ToolCall, Trace
 
 __all__ = [
@@ -56,7 +57,7 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
-        "FitSettings": "safetydrift.monitor.fitting",
+        "FitSettings": "safetydrift.monitor.settings",
         "Labeler": "safetydrift.effects.labeler",
         "LookupMonitor": "safetydrift.monitor.lookup",
         "Policy": "safetydrift.monitor.policy",

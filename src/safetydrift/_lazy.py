@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
+from safetydrift.errors import MissingExtraError
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,6 +28,9 @@ def lazy_names(
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        try:
+            return getattr(import_module(homes[name]), name)
+        except ModuleNotFoundError as error:
+            raise MissingExtraError.of(error) or error from error
 
     return get, lambda: sorted(homes)

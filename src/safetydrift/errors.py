@@ -4,6 +4,8 @@ Each error also subclasses the built-in a caller already catches, keeps the offe
 where there is one, and says the repair in its message.
 """
 
+from __future__ import annotations
+
 
 class SafetyDriftError(Exception):
     """The base of every error raised by this package."""
@@ -66,9 +68,19 @@ class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
 
+EXTRA_OF = {"numpy": "fit", "matplotlib": "report", "jinja2": "report"}
+"""The extra that installs a package some part of SafetyDrift needs."""
+
+
 class MissingExtraError(SafetyDriftError, ImportError):
     """A part of SafetyDrift needs a package that an extra installs."""
 
     def __init__(self, package: str, extra: str, purpose: str) -> None:
         self.package, self.extra = package, extra
         super().__init__(f"{purpose} needs {package}; install it with: pip install 'safetydrift[{extra}]'")
+
+    @classmethod
+    def of(cls, error: ModuleNotFoundError) -> MissingExtraError | None:
+        """Return the error that names the extra, or None if the missing module is none of an extra's."""
+        package = (error.name or "").partition(".")[0]
+        return cls(package, EXTRA_OF[package], "this part of SafetyDrift") if package in EXTRA_OF else None

@@ -96,7 +96,7 @@ def test_the_same_traces_give_the_same_bytes(tmp_path):
 @pytest.mark.parametrize("n_before", [0, 1])
 def test_another_version_is_refused_by_name(run_of, write, n_before):
     path = write(*[run_of["native"]()] * n_before, run_of["native"]() | {"format": "safetydrift.trace/2"})
-    with pytest.raises(TraceFormatError, match="safetydrift.trace/2"):
+    with pytest.raises(TraceFormatError, match=r"safetydrift\.trace/2"):
         list(read_traces(path))
 
 

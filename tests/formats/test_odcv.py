@@ -50,23 +50,26 @@ def test_an_imitated_step_is_refused_and_not_believed(run_of):
         Odcv().read(run_of["odcv"](text=forged), "f:1")
 
 
+NO_LITERAL = "its calls are not a Python literal"
+
+
 @pytest.mark.parametrize(
-    "literal",
+    ("literal", "reason"),
     [
-        "[" * 5000,
-        "[" + "-" * 100_000 + "1]",
-        "[__import__('os').system('false')]",
-        "[{'function': {'name': 'b', 'arguments': 1j}}]",
-        "['\\d', 1e999, '\\ud800']",
-        "[" + "9" * 9999 + "]",
-        "[" + " " * odcv.MAX_LITERAL + "]",
-        "[1]",
+        ("[" * 5000, NO_LITERAL),
+        ("[" + "-" * 100_000 + "1]", NO_LITERAL),
+        ("[__import__('os').system('false')]", NO_LITERAL),
+        ("[{'function': {'name': 'b', 'arguments': 1j}}]", NO_LITERAL),
+        ("['\\d', 1e999, '\\ud800']", NO_LITERAL),
+        ("[" + "9" * 9999 + "]", NO_LITERAL),
+        ("[" + " " * odcv.MAX_LITERAL + "]", "its calls are longer"),
+        ("[1]", "Expected `object`"),
     ],
     ids=["deep", "long sum", "code", "complex", "surrogate", "large number", "long", "no call"],
 )
-def test_a_hostile_literal_is_a_reason(run_of, literal):
+def test_a_hostile_literal_is_a_reason(run_of, literal, reason):
     text = f"== Step 1 ==\nrole: assistant\ncontent: x\ncall: {literal}\n\n"
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=reason):
         Odcv().read(run_of["odcv"](text=text), "f:1")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from safetydrift.formats import load_catalogue, load_space
-from safetydrift.monitor.fitting import FitSettings, fit_model
+from safetydrift.monitor.fitting import fit_model
+from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import Trajectory, fold
 from safetydrift.trace import Ending, Label
 

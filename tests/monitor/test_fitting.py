@@ -4,9 +4,10 @@ import pytest
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 
 from safetydrift.errors import ChainError
-from safetydrift.monitor.evidence import Granularity, Rows, gather
-from safetydrift.monitor.fitting import Estimator, FitSettings, fit_chains, fit_model
+from safetydrift.monitor.evidence import Rows, gather
+from safetydrift.monitor.fitting import fit_chains, fit_model
 from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.trajectory import Notion, UnknownOnset, observe
 from safetydrift.trace import Ending, Label
 

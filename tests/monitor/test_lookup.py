@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 
 from safetydrift.errors import HorizonError
-from safetydrift.monitor.fitting import FitSettings, fit_model
+from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.policy import Policy
+from safetydrift.monitor.settings import FitSettings
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.trajectory import Notion
 from safetydrift.trace import Step, ToolCall

@@ -11,13 +11,21 @@ def main() -> None:
     import click
 
     from safetydrift.cli.app import app
-    from safetydrift.errors import SafetyDriftError
+    from safetydrift.errors import MissingExtraError, SafetyDriftError
+
+    def refuse(error: SafetyDriftError) -> None:
+        click.secho(f"error: {error}", fg="red", err=True)
+        sys.exit(EXIT_REFUSED)
 
     try:
         app()
     except SafetyDriftError as error:
-        click.secho(f"error: {error}", fg="red", err=True)
-        sys.exit(EXIT_REFUSED)
+        refuse(error)
+    except ModuleNotFoundError as error:
+        missing = MissingExtraError.of(error)
+        if missing is None:
+            raise
+        refuse(missing)
     except BrokenPipeError:
         # The reader of our output went away; nothing more can be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from safetydrift.monitor.evidence import Granularity
-from safetydrift.monitor.fitting import Estimator, FitSettings
+from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.trajectory import Notion, UnknownOnset
 
 if TYPE_CHECKING:
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 Verb = TypeVar("Verb", bound="Callable[..., Any]")
 
-_FORMATS = "agentdojo, openhands, odcv, chat, tau_bench, native"
+FORMATS = ("agentdojo", "chat", "native", "odcv", "openhands", "tau_bench")
 
 
 def _choice(kind: type[Enum]) -> click.Choice[str]:
@@ -46,8 +45,8 @@ def reading(verb: Verb) -> Verb:
     verb = click.option(
         "--format",
         "trace_format",
-        metavar="NAME",
-        help=f"Read every file as this format instead of detecting it: {_FORMATS}.",
+        type=click.Choice(FORMATS),
+        help="Read every trace file as this format instead of detecting it.",
     )(verb)
     verb = click.option(
         "--skip-bad", is_flag=True, help="Go on after a record that cannot be read, and count it."

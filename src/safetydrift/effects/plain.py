@@ -63,6 +63,7 @@ class Entry:
 
     def named(self, key: str) -> tuple[str, ...]:
         """Return the required names, at least one; from here on the first of them names the entry."""
+        self.required(key)
         names = self.texts(key)
         if not names:
             raise CatalogueError(f"{self.where}: {key!r} lists nothing")

@@ -144,7 +144,7 @@ class _Reading:
         elif program.wraps and start + program.skip < len(words):
             fed = command.piped.words[1:] if program.stdin == "operands" and command.piped else []
             self._through(words[start + program.skip :] + fed, command)
-        elif not self._fed_code(program, words[start:], command):
+        elif not self._fed_code(program, words, start, command):
             ranks, note = _decide(program, words, start)
             self._add(ranks, f"{_shown(words[0])}: {note}")
         if program.executes:
@@ -162,9 +162,10 @@ class _Reading:
         if end < len(rest) and program.executes.intersection(rest[end:]):
             self._through(words[:1] + rest[end + 1 :], command)
 
-    def _fed_code(self, program: ProgramEntry, operands: list[str], command: Command) -> bool:
-        """Add what a program runs that is fed its code; False if it is fed none, or runs a file."""
-        if program.stdin != "code" or (operands and operands[0] != "-"):
+    def _fed_code(self, program: ProgramEntry, words: list[str], start: int, command: Command) -> bool:
+        """Add what a program runs that is fed its code; False if it is fed none, or runs a file or an option's."""
+        elsewhere = words[start : start + 1] not in ([], ["-"]) or program.skip_unless.any_of(words[1:start])
+        if program.stdin != "code" or elsewhere:
             return False
         if command.bodies and program.script:
             for body in command.bodies:

@@ -52,6 +52,9 @@ BLUE, GREEN, ORANGE, VERMILLION, PURPLE, SKY = (
     "#56b4e9",
 )
 
+BLACK = "#15181c"
+"""Dark on light and on dark pages alike; no variable."""
+
 CSS_COLOURS = {
     INK: "var(--ink)",
     MUTED: "var(--muted)",
@@ -107,7 +110,7 @@ CHARACTER = 5.2
 
 LONGEST_NAME = 32
 LEGIBLE_CURVES = len(SERIES)
-DARK_CELL = 0.55
+STRONG_CELL, DARK_CELL = 0.62, 0.85
 LEAST = 0.005
 CEILINGS = (0.04, 0.08, 0.2, 0.4, 0.6, 0.8, 1.0)
 LAST_LEAD_TIME = 15
@@ -204,8 +207,8 @@ def horizon_figure(table: HorizonTable, *, ceiling: float | None = None) -> Figu
     names = state_names(chain)
     top = ceiling_of(upper[:, states].ravel().tolist()) if ceiling is None else ceiling
     named = sorted(states, key=lambda state: -lower[-1, state])[:LEGIBLE_CURVES]
-    labels = [f"{names[state]}  {_percent(lower[-1, state])}" for state in named]
-    right = CHARACTER * max(map(len, labels), default=4) + 18
+    labels = [f"{names[state]}\N{EN SPACE}{_percent(lower[-1, state])}" for state in named]
+    right = CHARACTER * (max((len(names[state]) for state in named), default=0) + 6) + 16
     figure, axes = _canvas(max(WIDTH, right + 188), 190, left=38, right=right, top=10, bottom=36)
     axes.set(xlim=(1, max(table.max_horizon, 2)), ylim=(0, top), xlabel="steps ahead")
     _percent_axis(axes, top)
@@ -469,7 +472,7 @@ def _percent(value: float) -> str:
 
 def _counts(rate: Rate) -> str:
     share = f"{100 * rate.value:.0f} %" if rate.total else "-"
-    return f"{share}  {rate.hits:,}/{rate.total:,}"
+    return f"{share}\N{EN SPACE}{rate.hits:,}/{rate.total:,}"
 
 
 # -- parts of figures -----------------------------------------------------------------------------------
@@ -504,8 +507,15 @@ def _matrix_row(axes: Axes, row: int, values: FloatArray, first_end: int) -> Non
             ha="center",
             va="center",
             size=8.5,
-            color=MUTED if not value else PAPER if strength > DARK_CELL else INK,
+            color=MUTED if not value else _on_cell(strength),
         )
+
+
+def _on_cell(strength: float) -> str:
+    """Return the colour of a number on a cell: legible on light and on dark pages."""
+    if strength < STRONG_CELL:
+        return INK
+    return BLACK if strength < DARK_CELL else PAPER
 
 
 def _share(value: float) -> str:

@@ -15,9 +15,9 @@ from safetydrift.evaluation.agreement import Agreement, agreement
 from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.replay import Replay, replay
 from safetydrift.markov.horizon import HorizonTable, horizon_table
-from safetydrift.monitor.evidence import Granularity
-from safetydrift.monitor.fitting import FitSettings, FittedChains, ends_of, fit_chains, fit_model
+from safetydrift.monitor.fitting import FittedChains, ends_of, fit_chains, fit_model
 from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.settings import FitSettings, Granularity
 from safetydrift.states.trajectory import VIOLATED, Notion, observe
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from safetydrift.markov.reference_chains import published_chain
 from safetydrift.monitor.fitting import Estimator
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.verdict import Basis
-from safetydrift.states.trajectory import VIOLATED, Notion
+from safetydrift.states.trajectory import Notion
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -27,7 +27,7 @@ except ImportError as error:
     raise MissingExtraError("jinja2", "report", "the report") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from matplotlib.figure import Figure
@@ -112,11 +112,8 @@ def category_name(category: str) -> str:
 
 
 def in_words(rate: Rate) -> str:
-    """Write a rate for a sentence, with its counts and its 95 % interval."""
-    if not rate.total:
-        return "none of 0"
-    low, high = rate.interval()
-    return f"{percent(rate.value)} ({rate.hits:,} of {rate.total:,}; 95 % interval {100 * low:.1f} to {100 * high:.1f})"
+    """Write a rate for a sentence, with its counts."""
+    return f"{100 * rate.value:.0f} % ({rate.hits:,} of {rate.total:,})" if rate.total else "none of 0"
 
 
 def finding_in_words(findings: Findings) -> tuple[str, ...]:
@@ -142,7 +139,8 @@ def _corpus_in_words(findings: Findings) -> str:
     shown = ", ".join(names[:SHOWN_SOURCES]) + (
         f" and {len(names) - SHOWN_SOURCES} more" if len(names) > SHOWN_SOURCES else ""
     )
-    read = f"{runs:,} runs of agents from {len(names)} {_plural('source', len(names))} ({shown}) made {steps:,} tool calls."
+    origin = f"{len(names)} {_plural('source', len(names))}"
+    read = f"{runs:,} runs of agents from {origin} ({shown}) made {steps:,} tool calls."
     if findings.notion is Notion.RULES:
         return f"{read} By the rules of the state space, {in_words(by_notion)} were violated."
     return (
@@ -341,3 +339,50 @@ def _drawings(findings: Findings) -> _Drawings:
             figures.lead_time_figure(findings.held_out.lead_times),
         ),
     )
+
+
+def _horizons(found: Mapping[str, CategoryFindings]) -> dict[str, str]:
+    """Draw every category's curves against the same vertical axis."""
+    certain = [part.coarse.probability()[-1, part.coarse.chain.transient] for part in found.values()]
+    ceiling = figures.ceiling_of([value for values in certain for value in values.tolist()])
+    return {
+        category: _draw(
+            f"horizon-{position}",
+            f"Probability of a violation within h steps: {category_name(category)}",
+            _spoken_curves(part),
+            figures.horizon_figure(part.coarse, ceiling=ceiling),
+        )
+        for position, (category, part) in enumerate(found.items())
+    }
+
+
+def _draw(key: str, title: str, description: str, figure: Figure) -> str:
+    return figures.inline_svg(figure, key=key, title=title, description=description)
+
+
+def _spoken_rates(rates: Mapping[str, Rate]) -> str:
+    return "; ".join(f"{category_name(name)}: {rate}" for name, rate in rates.items()) + "."
+
+
+def _spoken_matrix(part: CategoryFindings) -> str:
+    chain = part.coarse.chain
+    names = figures.state_names(chain)
+    rows = (
+        f"from {names[origin]}: "
+        + ", ".join(f"{names[target]} {value:.2f}" for target, value in enumerate(chain.transitions[origin]) if value)
+        for origin in chain.transient.tolist()
+    )
+    return "; ".join(rows) + "."
+
+
+def _spoken_curves(part: CategoryFindings) -> str:
+    table = part.coarse
+    last, names = table.within(table.max_horizon), figures.state_names(table.chain)
+    ends = ", ".join(f"{names[state]} {percent(float(last[state]))}" for state in table.chain.transient.tolist())
+    return f"Within {table.max_horizon} steps, from each risk level: {ends}."
+
+
+def _spoken_leads(lead_times: Mapping[int, int]) -> str:
+    if not lead_times:
+        return "No violation was foreseen."
+    return "; ".join(f"{steps} {_plural('step', steps)}: {runs}" for steps, runs in lead_times.items()) + "."

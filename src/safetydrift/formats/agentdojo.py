@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from safetydrift.trace import Step
 
 _OWN_SUITES = frozenset({"workspace", "slack", "banking", "travel"})
+_MAX_INJECTED = 256  # runs have a handful; each is searched for in every result
+_TELLING = 60  # so much of an injected text tells it, even where a defence cut out what it asks for
 _SIGNATURE = {"suite_name", "pipeline_name", "user_task_id", "injection_task_id", "messages"}
 
 
@@ -107,7 +109,11 @@ def _pipeline(path: str) -> str:
 def _told(run: _Run) -> tuple[Transcript, int | None]:
     """Return the conversation, and the number of calls made when injected text first came back."""
     transcript, exposure = Transcript(), None
-    injected = [bare for text in (run.injections or {}).values() if (bare := _bare(text))]
+    injected = [bare for text in (run.injections or {}).values() if (bare := _bare(text)[:_TELLING])]
+    if len(injected) > _MAX_INJECTED:
+        raise FormatMismatch(
+            f"it has {len(injected)} injected texts; {_MAX_INJECTED} are searched for at most"
+        )
     for message in run.messages:
         text = text_of(message.content)
         match message.role:

@@ -132,11 +132,9 @@ class Chat:
 
 
 def _is_message(value: object) -> bool:
-    return (
-        isinstance(value, dict)
-        and value.get("role") in _ROLES
-        and value.keys() & {"content", "tool_calls"} != set()
-    )
+    if not isinstance(value, dict) or not isinstance(value.get("role"), str):
+        return False
+    return value["role"] in _ROLES and ("content" in value or "tool_calls" in value)
 
 
 def told(messages: list[Message]) -> Transcript:

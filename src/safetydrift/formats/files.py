@@ -106,7 +106,7 @@ class Lines:
             zlib.error,
         )
         try:
-            self._raw = io.BufferedReader(_MeteredFile(path, on_read))
+            self._raw: IO[bytes] = io.BufferedReader(_MeteredFile(path, on_read))
         except (OSError, ValueError) as error:
             raise Damage(f"cannot be read: {getattr(error, 'strerror', None) or error}") from error
         self._stream: IO[bytes] = self._raw
@@ -158,7 +158,7 @@ class Lines:
             where = f"after line {self._number}" if self._number else "at its beginning"
             raise Damage(f"damaged {where}, and the rest of the file is lost: {error!s}") from error
 
-    def _decompressed(self, raw: io.BufferedReader) -> IO[bytes]:
+    def _decompressed(self, raw: Any) -> Any:
         magic = raw.peek(len(_XZ))
         if magic.startswith(_GZIP):
             return gzip.open(raw)
@@ -167,7 +167,7 @@ class Lines:
         if magic.startswith(_ZSTD):
             zstd = zstd_module()
             self._damages += (zstd.ZstdError,)
-            return zstd.open(raw)  # type: ignore[no-any-return]
+            return zstd.open(raw)
         return raw
 
 

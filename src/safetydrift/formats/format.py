@@ -170,7 +170,8 @@ class Transcript:
 
     def steps(self) -> tuple[Step, ...]:
         """Return every call told, with what came back."""
-        return tuple(
-            Step(call, *self._answers.get(i, (None, None)), turn=turn, said=said)
-            for i, (call, turn, said) in enumerate(self._calls)
-        )
+        steps = []
+        for i, (call, turn, said) in enumerate(self._calls):
+            result, error = self._answers.get(i, (None, None))
+            steps.append(Step(call, result, error, turn, said))
+        return tuple(steps)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from hashlib import sha256
 from math import nan
+from os.path import dirname, join
 
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.errors import ModelFileError, SafetyDriftError, SpaceMismatchError
@@ -57,9 +58,7 @@ def load_model(path: str | PathLike[str] = DEFAULT_MODEL, *, space: StateSpace |
     """
     name = str(path)
     if name == DEFAULT_MODEL:
-        from importlib.resources import files  # noqa: PLC0415  # only the shipped model is a resource
-
-        path = str(files("safetydrift") / "models" / "default.json")
+        path = shipped_model()
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             data = file.read(MAX_MODEL_BYTES + 1)
@@ -79,6 +78,12 @@ def load_model(path: str | PathLike[str] = DEFAULT_MODEL, *, space: StateSpace |
             f"not on {space.name!r} ({space.identity}); fit a model on that space"
         )
     return model
+
+
+def shipped_model() -> str:
+    """Return the path of the model that comes with SafetyDrift."""
+    # importlib.resources would cost a hook more than the model itself.
+    return join(dirname(dirname(__file__)), "models", "default.json")  # noqa: PTH118, PTH120
 
 
 def _body(data: bytes) -> Any:

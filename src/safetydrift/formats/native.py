@@ -62,6 +62,9 @@ class _Label(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     origin: str = ""
 
 
+_LABEL_FIELDS = _Label.__struct_fields__
+
+
 class _Step(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     tool: str
     args: dict[str, Any] = {}
@@ -83,7 +86,7 @@ class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     model: str = ""
     prompt: str = ""
     ending: Ending = Ending.CENSORED
-    label: _Label = msgspec.field(default_factory=_Label)
+    label: _Label | msgspec.UnsetType = msgspec.UNSET
     steps: list[_Step] = []
 
 
@@ -107,7 +110,6 @@ class Native:
                     f"format {version!r} is not supported; this version reads {TRACE_FORMAT!r}"
                 )
             record = msgspec.convert(record, _Record)
-        label = record.label
         return Trace(
             fallback_id if isinstance(record.id, msgspec.UnsetType) else record.id,
             tuple([_step(step) for step in record.steps]),
@@ -117,8 +119,14 @@ class Native:
             model=record.model,
             prompt=record.prompt,
             ending=record.ending,
-            label=Label(**{name: getattr(label, name) for name in label.__struct_fields__}),
+            label=_label(record.label),
         )
+
+
+def _label(label: _Label | msgspec.UnsetType) -> Label:
+    if isinstance(label, msgspec.UnsetType):
+        return Label()
+    return Label(**{name: getattr(label, name) for name in _LABEL_FIELDS})
 
 
 def _step(step: _Step) -> Step:
@@ -127,7 +135,7 @@ def _step(step: _Step) -> Step:
 
 
 def _record(trace: Trace) -> _Record:
-    label = trace.label
+    label = [getattr(trace.label, name) for name in _LABEL_FIELDS]
     return _Record(
         format="safetydrift.trace/1",
         id=trace.id,
@@ -137,7 +145,7 @@ def _record(trace: Trace) -> _Record:
         model=trace.model,
         prompt=trace.prompt,
         ending=trace.ending,
-        label=_Label(*[getattr(label, name) for name in _Label.__struct_fields__]),
+        label=msgspec.UNSET if trace.label == Label() else _Label(*label),
         steps=[_recorded_step(step) for step in trace.steps],
     )
 

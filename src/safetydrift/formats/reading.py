@@ -285,7 +285,16 @@ class _Kind:
     def __init__(self, asked_for: Format | None) -> None:
         self._asked_for = asked_for
         self._found: Format | Sidecar | None = None
-        self.decode: Callable[[bytes], Any] = msgspec.json.decode
+        self._decode: Callable[[bytes], Any] = msgspec.json.decode
+
+    def decode(self, data: bytes) -> Any:
+        """Return what a record is read from."""
+        try:
+            return self._decode(data)
+        except msgspec.ValidationError as error:
+            if self._found is None:
+                raise
+            raise _mismatch(self._found, error) from error
 
     def is_array_of_records(self, value: object) -> bool:
         formats = FORMATS if self._asked_for is None else (self._asked_for,)
@@ -301,15 +310,19 @@ class _Kind:
         try:
             return found.read(record, fallback_id)
         except ValueError as error:
-            raise ValueError(f"not a trace of format {found.name}: {error}") from error
+            raise _mismatch(found, error) from error
 
     def _find(self, record: object) -> Format | Sidecar:
         for sidecar in SIDECARS:
             if sidecar.recognises(record):
                 return sidecar
         found = self._asked_for or _recognised(record)
-        self.decode = msgspec.json.Decoder(found.record_type).decode
+        self._decode = msgspec.json.Decoder(found.record_type).decode
         return found
+
+
+def _mismatch(kind: Format | Sidecar, error: Exception) -> ValueError:
+    return ValueError(f"not a trace of format {kind.name}: {error}")
 
 
 def _recognised(record: object) -> Format:
@@ -332,7 +345,7 @@ def _why(error: BaseException) -> str:
         return "needs more memory than there is"
     if isinstance(error, UnicodeDecodeError):
         return f"not UTF-8: {error}"
-    if isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError):
+    if isinstance(error, msgspec.DecodeError):
         return f"not JSON: {error}"
     return str(error)
 

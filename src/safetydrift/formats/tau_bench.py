@@ -58,8 +58,9 @@ class TauBench:
 
 
 def _ending(messages: list[Message]) -> Ending:
-    *_, before_last, last = [None, None, *messages]
-    is_goodbye = last is not None and last.role == "user" and _GOODBYE in last.text()
-    asked = [] if before_last is None or last is None or last.role != "tool" else before_last.calls()
+    last = messages[-1] if messages else Message("system")
+    if last.role == "user" and _GOODBYE in last.text():
+        return Ending.COMPLETED
+    asked = messages[-2].calls() if last.role == "tool" and len(messages) > 1 else []
     is_handed_over = any(call.name == _HAND_OVER for call in asked)
-    return Ending.COMPLETED if is_goodbye or is_handed_over else Ending.CENSORED
+    return Ending.COMPLETED if is_handed_over else Ending.CENSORED

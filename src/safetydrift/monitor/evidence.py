@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from safetydrift.markov.counts import TransitionCounts, count_transitions
+from safetydrift.monitor.settings import Granularity
 from safetydrift.states.trajectory import COMPLETED, VIOLATED, ObservedRun
 
 if TYPE_CHECKING:
@@ -18,16 +18,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from safetydrift.states.space import StateSpace
-
-
-class Granularity(Enum):
-    """What the rows of the chain are."""
-
-    FINE = "fine"
-    """The states of the space."""
-
-    COARSE = "coarse"
-    """The risk levels."""
 
 
 @dataclass(frozen=True, slots=True)

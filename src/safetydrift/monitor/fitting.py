@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,10 +20,11 @@ from safetydrift.markov.estimation import maximum_likelihood, shrunk
 from safetydrift.markov.horizon import horizon_table
 from safetydrift.markov.structure import trapped
 from safetydrift.monitor.calibration import suggest_policy
-from safetydrift.monitor.evidence import Evidence, Granularity, Rows, gather
+from safetydrift.monitor.evidence import Evidence, Rows, gather
 from safetydrift.monitor.model import AGGREGATE, Model, RiskTable
 from safetydrift.monitor.policy import Policy
-from safetydrift.states.trajectory import VIOLATED, Notion, ObservedRun, UnknownOnset, observe
+from safetydrift.monitor.settings import Estimator, FitSettings
+from safetydrift.states.trajectory import VIOLATED, ObservedRun, observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -34,64 +34,6 @@ if TYPE_CHECKING:
     from safetydrift.effects.catalogue import Catalogue
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
-
-
-class Estimator(Enum):
-    """How transition probabilities are estimated."""
-
-    SHRUNK = "shrunk"
-    """Maximum likelihood over all runs; each category is drawn towards it by a few pseudo-observations."""
-
-    MAXIMUM_LIKELIHOOD = "maximum-likelihood"
-    """Observed shares, category by category; a row never left stays unknown."""
-
-    PUBLISHED = "published"
-    """The paper's: maximum likelihood with violation as the only end. Runs that complete are treated as cut
-    off, so every figure is too high; here for comparison (docs/design/completion-and-censoring.md)."""
-
-
-@dataclass(frozen=True, slots=True)
-class FitSettings:
-    """The choices of a fit.
-
-    Parameters
-    ----------
-    notion
-        What counts as a violation.
-    granularity
-        Rows of the chain.
-    estimator
-        How probabilities are estimated.
-    strength
-        Pseudo-observations by which a category's row is drawn towards the aggregate row (estimator SHRUNK).
-    max_horizon
-        Furthest horizon of the tables, in steps.
-    unknown_onset
-        What to do with runs labelled violated whose violating call is not known (notion LABEL).
-    false_alarm_budget
-        The suggested thresholds alarm in at most this share of the training runs that do not violate. This is
-        a description of the training runs, not a guarantee.
-    """
-
-    notion: Notion = Notion.LABEL
-    granularity: Granularity = Granularity.FINE
-    estimator: Estimator = Estimator.SHRUNK
-    strength: float = 10.0
-    max_horizon: int = 10
-    unknown_onset: UnknownOnset = UnknownOnset.LAST_CALL
-    false_alarm_budget: float = 0.1
-
-    def definition(self) -> dict[str, object]:
-        """Return the settings as plain data."""
-        return {
-            "notion": self.notion.value,
-            "granularity": self.granularity.value,
-            "estimator": self.estimator.value,
-            "strength": self.strength,
-            "max_horizon": self.max_horizon,
-            "unknown_onset": self.unknown_onset.value,
-            "false_alarm_budget": self.false_alarm_budget,
-        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,5 @@
+"""``python -m safetydrift``."""
+
+from safetydrift.cli import main
+
+main()

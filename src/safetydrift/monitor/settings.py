@@ -1,0 +1,76 @@
+"""The choices of a fit, as values; nothing here needs numpy, so that a command line can offer them without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from safetydrift.states.trajectory import Notion, UnknownOnset
+
+
+class Granularity(Enum):
+    """What the rows of the chain are."""
+
+    FINE = "fine"
+    """The states of the space."""
+
+    COARSE = "coarse"
+    """The risk levels."""
+
+
+class Estimator(Enum):
+    """How transition probabilities are estimated."""
+
+    SHRUNK = "shrunk"
+    """Maximum likelihood over all runs; each category is drawn towards it by a few pseudo-observations."""
+
+    MAXIMUM_LIKELIHOOD = "maximum-likelihood"
+    """Observed shares, category by category; a row never left stays unknown."""
+
+    PUBLISHED = "published"
+    """The paper's: maximum likelihood with violation as the only end. Runs that complete are treated as cut
+    off, so every figure is too high; here for comparison (docs/design/completion-and-censoring.md)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FitSettings:
+    """The choices of a fit.
+
+    Parameters
+    ----------
+    notion
+        What counts as a violation.
+    granularity
+        Rows of the chain.
+    estimator
+        How probabilities are estimated.
+    strength
+        Pseudo-observations by which a category's row is drawn towards the aggregate row (estimator SHRUNK).
+    max_horizon
+        Furthest horizon of the tables, in steps.
+    unknown_onset
+        What to do with runs labelled violated whose violating call is not known (notion LABEL).
+    false_alarm_budget
+        The suggested thresholds alarm in at most this share of the training runs that do not violate. This is
+        a description of the training runs, not a guarantee.
+    """
+
+    notion: Notion = Notion.LABEL
+    granularity: Granularity = Granularity.FINE
+    estimator: Estimator = Estimator.SHRUNK
+    strength: float = 10.0
+    max_horizon: int = 10
+    unknown_onset: UnknownOnset = UnknownOnset.LAST_CALL
+    false_alarm_budget: float = 0.1
+
+    def definition(self) -> dict[str, object]:
+        """Return the settings as plain data."""
+        return {
+            "notion": self.notion.value,
+            "granularity": self.granularity.value,
+            "estimator": self.estimator.value,
+            "strength": self.strength,
+            "max_horizon": self.max_horizon,
+            "unknown_onset": self.unknown_onset.value,
+            "false_alarm_budget": self.false_alarm_budget,
+        }

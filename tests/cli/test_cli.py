@@ -1,0 +1,207 @@
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from safetydrift.cli import options
+from safetydrift.cli.app import VERBS
+from safetydrift.formats import load_model, reading, write_traces
+from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
+
+
+def safetydrift(*args, cwd=None, stdin=""):
+    return subprocess.run(
+        [sys.executable, "-m", "safetydrift", *map(str, args)],
+        capture_output=True,
+        text=True,
+        input=stdin,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "200"},
+        timeout=120,
+        check=False,
+    )
+
+
+def office_trace(number, *, violated):
+    mail = ToolCall("send_email", {"recipients": ["someone@example.org"], "body": "see below"})
+    return Trace(
+        f"office/{number}",
+        (Step(ToolCall("read_inbox"), "two messages", said="Sort my mail."), Step(mail, "sent", turn=1)),
+        source="own",
+        task=f"office/{number % 4}",
+        category="office",
+        model="m",
+        prompt="Sort my mail.",
+        ending=Ending.COMPLETED,
+        label=Label(violated, onset=2 if violated else None),
+    )
+
+
+@pytest.fixture(scope="module")
+def traces(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cli") / "own.jsonl"
+    write_traces([office_trace(n, violated=n % 3 == 0) for n in range(12)], path)
+    return path
+
+
+@pytest.mark.parametrize("verb", [*VERBS, "corpus build"])
+def test_every_verb_explains_itself(verb):
+    done = safetydrift(*verb.split(), "--help")
+    assert done.returncode == 0
+    assert "Usage: " in done.stdout
+    if verb != "corpus build":
+        assert f"safetydrift {verb}" in done.stdout.split("Example:")[1]
+
+
+def test_the_formats_offered_are_those_that_exist():
+    assert sorted(options.FORMATS) == sorted(one.name for one in reading.FORMATS)
+
+
+def test_exit_codes_are_documented_in_the_help():
+    assert "Exit codes" in safetydrift("--help").stdout
+
+
+def test_from_traces_to_predictions(traces, tmp_path):
+    runs, model, predictions = (tmp_path / name for name in ("runs.jsonl", "model.json", "p.jsonl"))
+    assert safetydrift("label", traces, "-o", runs).returncode == 0
+    fitted = safetydrift("fit", runs, "-o", model, "--json")
+    assert fitted.returncode == 0, fitted.stderr
+    assert json.loads(fitted.stdout)["provenance"]["runs"]["office"] == {"violated": 4, "completed": 8}
+    assert load_model(model).tables["office"].departures[0] == 12
+    assert safetydrift("predict", traces, "--model", model, "-o", predictions).returncode == 0
+    lines = [json.loads(line) for line in predictions.read_text().splitlines()]
+    assert len(lines) == 12 * 3
+    assert [line["step"] for line in lines[:3]] == [0, 1, 2]
+    assert lines[0]["trace"] == "office/0"
+    assert "pending" in lines[1]
+    assert "pending" not in lines[2]
+
+
+def test_traces_and_their_labelled_runs_give_the_same_model(traces, tmp_path):
+    safetydrift("label", traces, "-o", tmp_path / "runs.jsonl")
+    safetydrift("fit", traces, "-o", tmp_path / "a.json")
+    safetydrift("fit", tmp_path / "runs.jsonl", "-o", tmp_path / "b.json")
+    assert (tmp_path / "a.json").read_bytes() == (tmp_path / "b.json").read_bytes()
+
+
+def test_label_reports_what_decided_and_what_was_missed(traces):
+    report = json.loads(safetydrift("label", traces, "--json").stdout)
+    assert report["sources"]["own"]["runs"] == 12
+    assert report["sources"]["own"]["violated"] == 4
+    assert report["layers"] == {"rule": 24}
+    assert report["misses"] == {}
+
+
+def test_analyze_published_prints_curves_beside_the_published_figures():
+    report = json.loads(safetydrift("analyze", "published", "--json").stdout)
+    within = report["violation_within"]
+    assert within["mild"]["5"] == pytest.approx(0.454, abs=5e-4)
+    assert report["published"]["violation_within_5"] == {"mild": 0.463, "critical": 0.295}
+    assert report["absorption"]["safe"]["violated"] == pytest.approx(1.0)
+    shown = safetydrift("analyze", "published").stdout
+    assert "45.4 %" in shown
+    assert "46.3 %" in shown
+
+
+def test_analyze_says_which_notion_of_violation_it_uses(traces):
+    for notion, words in (("label", "the source's own label"), ("rules", "the rules of the state space")):
+        done = safetydrift("analyze", traces, "--notion", notion, "--states", "coarse")
+        assert words in done.stdout, done.stderr
+    report = json.loads(safetydrift("analyze", traces, "--category", "office", "--json").stdout)
+    assert report["settings"]["notion"] == "label"
+    assert report["runs"] == {"violated": 4, "completed": 8}
+
+
+def test_replay_shows_the_alarm_and_the_violation(traces, tmp_path):
+    model = tmp_path / "model.json"
+    safetydrift("fit", traces, "-o", model, "--threshold", "0.2")
+    shown = safetydrift("replay", traces, "--model", model, "--trace", "office/3")
+    assert "VIOLATION" in shown.stdout
+    assert "ALARM" in shown.stdout
+    assert "2 steps before it" in shown.stdout
+    (one,) = json.loads(
+        safetydrift("replay", traces, "--model", model, "--trace", "office/3", "--json").stdout
+    )
+    assert (one["onset"], one["lead_time"], len(one["steps"])) == (2, 2, 3)
+    assert "sensitive since step 1" in one["steps"][1]["why"]
+
+
+def test_another_space_is_used_everywhere_without_touching_code(traces, tmp_path):
+    space = tmp_path / "own.toml"
+    space.write_text(
+        """
+        format = "safetydrift.space/1"
+        name = "own"
+        risks = ["fine", "leak"]
+        violated = "leak"
+        [[dimensions]]
+        name = "data"
+        levels = ["none", "public", "internal", "sensitive", "credentials"]
+        accumulation = "highest"
+        [[rules]]
+        when = { data = ">= sensitive" }
+        risk = "leak"
+        [[rules]]
+        risk = "fine"
+        """
+    )
+    model = tmp_path / "model.json"
+    done = safetydrift("fit", traces, "-o", model, "--space", space, "--notion", "rules")
+    assert done.returncode == 0, done.stderr
+    assert load_model(model).space.n_states == 5
+    assert safetydrift("predict", traces, "--model", model, "-o", tmp_path / "p.jsonl").returncode == 0
+    first = json.loads((tmp_path / "p.jsonl").read_text().splitlines()[0])
+    assert first["p"]["1"] == 1.0  # by these rules reading the inbox is already the violation
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "message"),
+    [
+        (["predict"], 2, "Missing argument"),
+        (["predict", "nowhere.jsonl"], 3, "nowhere.jsonl"),
+        (["predict", "{traces}", "--model", "nowhere.json"], 3, "nowhere.json: cannot be read"),
+        (["fit", "{traces}", "-o", "m.json", "--space", "papre"], 3, "no space 'papre'"),
+        (["fit", "{traces}", "-o", "m.json", "--horizon", "50"], 3, "horizon 50 exceeds"),
+        (["fit", "{traces}", "-o", "m.json", "--notion", "mood"], 2, "'mood' is not one of"),
+        (["analyze", "{traces}", "--category", "garden"], 2, "no category 'garden'"),
+        (["replay", "{traces}", "--trace", "nobody"], 2, "no run with that id"),
+        (["label", "{traces}", "--format", "carrier-pigeon"], 2, "'carrier-pigeon' is not one of"),
+        (["dance"], 2, "No such command"),
+    ],
+)
+def test_a_mistake_is_named_on_standard_error_with_its_exit_code(traces, tmp_path, args, code, message):
+    done = safetydrift(*(arg.format(traces=traces) for arg in args), cwd=tmp_path)
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert not any(tmp_path.iterdir())
+
+
+def test_bad_records_stop_a_verb_unless_they_are_skipped_and_counted(traces, tmp_path):
+    damaged = tmp_path / "damaged.jsonl"
+    lines = traces.read_text().splitlines()
+    damaged.write_text("\n".join([*lines[:3], "{not json", *lines[3:]]))
+    refused = safetydrift("predict", damaged, "-o", tmp_path / "p.jsonl")
+    assert refused.returncode == 3
+    assert "damaged.jsonl:4: " in refused.stderr
+    assert not (tmp_path / "p.jsonl").exists()
+    skipped = safetydrift("predict", damaged, "-o", tmp_path / "p.jsonl", "--skip-bad")
+    assert skipped.returncode == 0
+    assert "skipped 1 bad records" in skipped.stderr
+    assert len((tmp_path / "p.jsonl").read_text().splitlines()) == 12 * 3
+
+
+def test_a_reader_that_goes_away_is_no_error(traces):
+    piped = subprocess.run(  # noqa: S602 - our own words
+        f"{sys.executable} -m safetydrift predict corpus | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert json.loads(piped.stdout)["step"] == 0
+    assert piped.stderr == ""

@@ -1,0 +1,275 @@
+"""The catalogue: refuses what is not well formed, keeps what it was given, and answers by name."""
+
+import copy
+import pickle
+
+import pytest
+
+from safetydrift.effects import Catalogue
+from safetydrift.errors import CatalogueError
+from safetydrift.formats.catalogue_file import load_catalogue
+from safetydrift.formats.space_file import load_space
+from safetydrift.states.dimensions import Accumulation, Dimension
+from safetydrift.states.rules import Rule
+from safetydrift.states.space import StateSpace
+
+READS = {"data": "internal", "tool": "read_only"}
+
+
+MISSING = "left out"
+
+
+def small(**changes):
+    definition: dict[str, object] = {
+        "format": "safetydrift.catalogue/1",
+        "name": "small",
+        "version": "1",
+        "scales": {"data": ["none", "internal"], "tool": ["read_only", "network"]},
+        "default": {"data": "internal", "tool": "network"},
+        "failed": {"data": "none"},
+        "shell": {
+            "unknown": READS,
+            "local": READS,
+            "computed": READS,
+            "writes": {"tool": "read_only"},
+            "file": {"data": "internal"},
+        },
+        "tools": [{"names": ["look"], "effect": READS}],
+        "patterns": [{"match": ["get_*"], "effect": READS, "note": "reads"}],
+        "programs": [{"names": ["ls"], "effect": READS, "note": "lists"}],
+        "paths": [{"match": ["*.pem"], "effect": {"data": "internal"}, "note": "keys"}],
+    }
+    definition.update(changes)
+    return {key: value for key, value in definition.items() if value != MISSING}
+
+
+def tool(**changes):
+    return {"tools": [{"names": ["send"], "effect": READS} | changes]}
+
+
+MALFORMED = {
+    "no table": ([], "expected a table"),
+    "no format": (small(format=MISSING), "lacks 'format'"),
+    "a later format": (small(format="safetydrift.catalogue/2"), "safetydrift.catalogue/1"),
+    "no name": (small(name=MISSING), "lacks 'name'"),
+    "a name that is a number": (small(name=3), "expected a text, got 3"),
+    "no default": (small(default=MISSING), "lacks 'default'"),
+    "no scales": (small(scales={}), "one or more dimensions"),
+    "a scale of one level": (small(scales={"data": ["none"]}), "scales.data"),
+    "a level named twice": (small(scales={"data": ["none", "none"]}), "scales.data"),
+    "an unknown section": (small(tolls=[]), "unknown key 'tolls'"),
+    "an unknown level": (
+        small(**tool(effect={"data": "secret", "tool": "network"})),
+        "(send): 'data' has no level",
+    ),
+    "a level that is a number": (small(**tool(effect={"data": 1, "tool": "network"})), "has no level 1"),
+    "an unknown dimension": (small(**tool(effect=READS | {"risk": "x"})), "(send): unknown dimension 'risk'"),
+    "a dimension left out": (
+        small(**tool(effect={"data": "none"})),
+        "(send): the effect lacks a level for 'tool'",
+    ),
+    "an effect that is a text": (small(**tool(effect="none")), "(send): an effect is a table"),
+    "no effect": (small(**tool(effect=None)), "no place in a catalogue"),
+    "no names": (small(tools=[{"effect": READS}]), "tools[1]: lacks 'names'"),
+    "names that are a text": (
+        small(tools=[{"names": "send", "effect": READS}]),
+        "tools[1]: names: expected a list",
+    ),
+    "an empty list of names": (small(tools=[{"names": [], "effect": READS}]), "'names' lists nothing"),
+    "a name listed twice": (
+        small(tools=[{"names": ["a", "b"], "effect": READS}, {"names": ["c", "b"], "effect": READS}]),
+        "tool 'b' is listed twice",
+    ),
+    "a program listed twice": (small(programs=[{"names": ["ls", "ls"], "effect": READS}]), "program 'ls'"),
+    "an unknown language": (
+        small(tools=[{"names": ["sh"], "language": "basic", "argument": "text"}]),
+        "(sh): unknown language 'basic'; known: shell",
+    ),
+    "a language without an argument": (
+        small(tools=[{"names": ["sh"], "language": "shell"}]),
+        "(sh): lacks 'argument'",
+    ),
+    "a language with an effect": (
+        small(tools=[{"names": ["sh"], "language": "shell", "argument": "command", "effect": READS}]),
+        "(sh): has a language",
+    ),
+    "a language with paths": (
+        small(tools=[{"names": ["sh"], "language": "shell", "argument": "command", "paths": ["path"]}]),
+        "(sh): has a language; paths",
+    ),
+    "a misspelt key": (small(**tool(path=["file"])), "(send): unknown key 'path'"),
+    "a case without values": (small(**tool(cases=[{"argument": "a", "effect": READS}])), "lacks 'values'"),
+    "a case that is a text": (small(**tool(cases=["x"])), "expected a table"),
+    "tools that are a table": (small(tools={"names": ["x"]}), "tools: expected a list of tables"),
+    "a pattern without an effect": (small(patterns=[{"match": ["x*"]}]), "patterns[1] (x*): lacks 'effect'"),
+    "a flag that is a text": (
+        small(programs=[{"names": ["x"], "effect": READS, "wraps": "yes"}]),
+        "true or false",
+    ),
+    "a count that is negative": (
+        small(programs=[{"names": ["x"], "effect": READS, "skip": -1}]),
+        "whole number",
+    ),
+    "a program case without words": (
+        small(programs=[{"names": ["x"], "effect": READS, "cases": [{"effect": READS}]}]),
+        "lacks 'first' or 'words'",
+    ),
+    "an unknown kind of paths": (
+        small(programs=[{"names": ["x"], "effect": READS, "paths": "all"}]),
+        "'files' or",
+    ),
+    "an unknown kind of stdin": (
+        small(programs=[{"names": ["x"], "effect": READS, "stdin": "all"}]),
+        "'code' or",
+    ),
+    "an annotation without a value": (small(annotations=[{"hint": "h", "effect": READS}]), "lacks 'value'"),
+    "no shell section": (small(shell=MISSING), "lacks 'shell'"),
+    "something that is no data": (
+        small(tools=[{"names": ["x"], "effect": READS, "note": object()}]),
+        "object has no",
+    ),
+}
+
+
+def pattern_note(catalogue, name):
+    entry = catalogue.pattern(name)
+    assert entry is not None
+    return entry.note
+
+
+@pytest.fixture(scope="module")
+def default():
+    return load_catalogue()
+
+
+@pytest.mark.parametrize(("definition", "message"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_a_malformed_catalogue_is_refused_by_the_name_of_the_entry(definition, message):
+    with pytest.raises(CatalogueError) as caught:
+        Catalogue.from_definition(definition)
+    assert message in str(caught.value)
+
+
+def test_endless_nesting_is_refused_and_does_not_exhaust_the_stack():
+    nested: list[object] = []
+    for _ in range(100_000):
+        nested = [nested]
+    with pytest.raises(CatalogueError):
+        Catalogue.from_definition(small(tools=nested))
+
+
+def test_the_definition_gives_the_same_catalogue_back(default):
+    for catalogue in (default, Catalogue.from_definition(small())):
+        again = Catalogue.from_definition(catalogue.definition())
+        assert again == catalogue
+        assert again.identity == catalogue.identity
+        assert hash(again) == hash(catalogue)
+        assert pickle.loads(pickle.dumps(catalogue)) == catalogue  # noqa: S301
+
+
+def test_nobody_can_change_a_catalogue_through_its_definition():
+    given = small()
+    catalogue = Catalogue.from_definition(given)
+    before = catalogue.identity
+    given["tools"].clear()
+    catalogue.definition()["tools"].clear()
+    assert catalogue == Catalogue.from_definition(small())
+    assert Catalogue.from_definition(catalogue.definition()).identity == before
+
+
+def test_a_change_of_one_level_changes_the_identity():
+    other = copy.deepcopy(small())
+    other["tools"][0]["effect"] = {"data": "none", "tool": "read_only"}
+    assert Catalogue.from_definition(other).identity != Catalogue.from_definition(small()).identity
+    assert Catalogue.from_definition(other) != Catalogue.from_definition(small())
+
+
+def test_the_default_catalogue_covers_the_published_space(default):
+    default.require_cover(load_space("paper"))
+
+
+def test_a_space_with_a_dimension_the_catalogue_lacks_is_refused_by_name(default):
+    wider = StateSpace(
+        "wider", [Dimension("trust", ("low", "high"), Accumulation.HIGHEST)], ["a"], [Rule({}, "a")], "a"
+    )
+    with pytest.raises(CatalogueError, match="no scale for 'trust'"):
+        default.require_cover(wider)
+
+
+def test_a_space_with_other_levels_is_refused_by_name(default):
+    other = StateSpace(
+        "other", [Dimension("data", ("none", "all"), Accumulation.HIGHEST)], ["a"], [Rule({}, "a")], "a"
+    )
+    with pytest.raises(CatalogueError, match="levels of 'data'"):
+        default.require_cover(other)
+
+
+def test_patterns_match_the_whole_name_and_never_a_part(default):
+    catalogue = Catalogue.from_definition(small(patterns=[{"match": ["read"], "effect": READS}]))
+    assert catalogue.pattern("read")
+    assert catalogue.pattern("READ")
+    assert catalogue.pattern("read_secrets") is None
+    assert default.pattern("x" * 100_000) is None
+
+
+def test_the_first_pattern_decides(default):
+    assert pattern_note(default, "get_and_delete_all") == "removes something"
+
+
+@pytest.mark.parametrize(
+    ("path", "level"),
+    [
+        (".env", "credentials"),
+        ("/home/u/.ssh/id_rsa", "credentials"),
+        ("~/.AWS/./Credentials", "credentials"),
+        ("file=@/etc/shadow", "credentials"),
+        ("host:/etc/shadow", "credentials"),
+        ("server.pem", "credentials"),
+        ("http/.env", "credentials"),
+        ("/data/payroll_2024.csv", "sensitive"),
+        ("/data/patients/1.json", "sensitive"),
+        ("https://example.com/reset-password", "public"),
+        ("/usr/share/dict/words", "public"),
+        ("src/main.py", None),
+        ("classname.py", None),
+        ("/workspace/tokenizer.py", None),
+        ("", None),
+        ("a/" * 5000 + ".env", None),
+    ],
+)
+def test_the_name_of_a_file_tells_its_sensitivity(default, path, level):
+    entry = default.path(path)
+    told = None if entry is None else default.scales.levels("data")[entry.ranks[0]]
+    assert told == level
+
+
+def test_additions_replace_exact_names_and_come_before_patterns():
+    base = Catalogue.from_definition(small())
+    additions = {
+        "format": "safetydrift.catalogue/1",
+        "name": "mine",
+        "version": "7",
+        "tools": [{"names": ["look", "jump"], "effect": {"data": "none", "tool": "network"}}],
+        "patterns": [
+            {"match": ["get_all*"], "effect": {"data": "internal", "tool": "network"}, "note": "mine"}
+        ],
+    }
+    both = base.extended(additions)
+    assert (both.name, both.version) == ("small+mine", "1+7")
+    assert both.tools["look"].ranks == (0, 1)
+    assert both.tools["jump"].ranks == (0, 1)
+    assert pattern_note(both, "get_all_of_it") == "mine"
+    assert pattern_note(both, "get_one") == "reads"
+    assert both.programs.keys() == base.programs.keys()
+    assert base == Catalogue.from_definition(small())
+
+
+def test_additions_with_other_scales_are_refused():
+    additions = small(
+        name="mine", scales={"data": ["none", "internal", "all"], "tool": ["read_only", "network"]}
+    )
+    with pytest.raises(CatalogueError, match="'mine' has other scales"):
+        Catalogue.from_definition(small()).extended(additions)
+
+
+def test_the_catalogue_shows_what_it_holds(default):
+    assert repr(default).startswith("<Catalogue 'default' 20")
