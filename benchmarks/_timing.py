@@ -1,4 +1,4 @@
-"""What every benchmark program shares: timing a call, and saying on what it ran."""
+"""What every benchmark program shares: timing calls, keeping figures, and saying on what they were measured."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 
 class Timing(NamedTuple):
@@ -25,8 +25,13 @@ class Timing(NamedTuple):
     median: float
     max: float
 
+    @classmethod
+    def of(cls, seconds: list[float]) -> Timing:
+        return cls(min(seconds), statistics.median(seconds), max(seconds))
+
     def __str__(self) -> str:
-        return " / ".join(f"{1e3 * seconds:.3f}" for seconds in self) + " ms"
+        unit, factor = ("ms", 1e3) if self.median >= 1e-4 else ("ns", 1e9)
+        return " / ".join(f"{factor * seconds:.{3 if unit == 'ms' else 0}f}" for seconds in self) + f" {unit}"
 
     def scaled(self, factor: float) -> Timing:
         return Timing(*(factor * seconds for seconds in self))
@@ -34,24 +39,34 @@ class Timing(NamedTuple):
 
 def measure(fn: Callable[[], object], repeat: int = 7) -> Timing:
     """Time a call `repeat` times, after one call that is not counted and without the garbage collector."""
-    fn()
-    seconds = []
+    return interleaved({"": fn}, repeat)[""]
+
+
+def interleaved(calls: Mapping[str, Callable[[], object]], repeat: int = 7) -> dict[str, Timing]:
+    """Time several calls in turn, `repeat` rounds of all of them, so that a slow moment of the machine hits all.
+
+    One round before is not counted, and there is no garbage collection.
+    """
+    seconds: dict[str, list[float]] = {name: [] for name in calls}
+    for fn in calls.values():
+        fn()
     gc.collect()
     gc.disable()
     try:
         for _ in range(repeat):
-            start = time.perf_counter()
-            fn()
-            seconds.append(time.perf_counter() - start)
+            for name, fn in calls.items():
+                start = time.perf_counter()
+                fn()
+                seconds[name].append(time.perf_counter() - start)
     finally:
         gc.enable()
-    return Timing(min(seconds), statistics.median(seconds), max(seconds))
+    return {name: Timing.of(taken) for name, taken in seconds.items()}
 
 
 def environment() -> dict[str, Any]:
     """Say what a figure depends on besides the code."""
     packages: dict[str, str | None] = {}
-    for name in ("numpy", "safetydrift"):
+    for name in ("msgspec", "numpy", "safetydrift"):
         try:
             packages[name] = metadata.version(name)
         except metadata.PackageNotFoundError:
@@ -65,17 +80,26 @@ def environment() -> dict[str, Any]:
     }
 
 
-def report(title: str, timings: dict[str, Timing], ratios: dict[str, tuple[float, str]]) -> None:
-    """Print the timings and the ratios, each with its goal; write both where ``--output`` says."""
+def options(title: str) -> argparse.Namespace:
+    """Read what every program understands."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--output", type=Path, help="write the figures to this JSON file")
-    output = parser.parse_args().output
+    parser.add_argument("--quick", action="store_true", help="smaller inputs, where a program has a choice")
+    return parser.parse_args()
+
+
+def report(title: str, timings: dict[str, Timing], ratios: dict[str, tuple[float, str]]) -> None:
+    """Print the timings and the ratios, each with its goal; write both where ``--output`` says.
+
+    A goal is ``none`` or a bound such as ``>= 25``. What is no ratio names its unit.
+    """
+    output = options(title).output
     print(f"{title}\nmin / median / max of one run")
     for name, timing in timings.items():
-        print(f"  {name:<52} {timing}")
+        print(f"  {name:<58} {timing}")
     print("ratios of medians")
     for name, (ratio, goal) in ratios.items():
-        print(f"  {name:<52} {ratio:.2f}   goal {goal}")
+        print(f"  {name:<58} {ratio:.2f}   goal {goal}")
     if output:
         figures = {
             "title": title,
@@ -84,4 +108,4 @@ def report(title: str, timings: dict[str, Timing], ratios: dict[str, tuple[float
             "ratios": {name: {"ratio": ratio, "goal": goal} for name, (ratio, goal) in ratios.items()},
         }
         output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(json.dumps(figures, indent=2) + "\n")
+        output.write_text(json.dumps(figures, indent=2) + "\n", encoding="utf-8")

@@ -127,6 +127,7 @@ NAMES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(NAMES, ANY_HINTS)
 def test_hints_of_a_server_that_is_not_trusted_never_lower_an_effect(name, hints):
     with_hints, without = LABELER.propose(call(name, hints)), LABELER.propose(call(name))

@@ -72,19 +72,16 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def binary_output(output: Path | None) -> Iterator[IO[bytes]]:
-    """Open where lines go: standard output, or a file that appears only when it is complete."""
+    """Open where lines go: standard output, or a file that appears only when complete (.gz, .xz, .zst compress)."""
     if output is None or str(output) == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
+    from safetydrift.formats.files import complete_or_absent
+
     output.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = output.with_name(output.name + ".unfinished")
-    try:
-        with unfinished.open("wb") as stream:
-            yield stream
-        unfinished.replace(output)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with complete_or_absent(output) as stream:
+        yield stream
 
 
 @contextmanager

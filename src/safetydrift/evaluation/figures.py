@@ -228,8 +228,16 @@ def horizon_figure(table: HorizonTable, *, ceiling: float | None = None) -> Figu
     heights = _spread([float(lower[-1, state]) for state in named], 0.09 * top, top)
     for state, label, height in zip(named, labels, heights, strict=True):
         colour, marker = looks[state]
-        beside = {"xy": (1, height), "xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate(label, xytext=(18, 0), va="center", size=9, annotation_clip=False, **beside)
+        axes.annotate(
+            label,
+            (1, height),
+            (18, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            va="center",
+            size=9,
+            annotation_clip=False,
+        )
         axes.plot(
             1.055, height, marker=marker, color=colour, transform=axes.get_yaxis_transform(), clip_on=False
         )
@@ -324,7 +332,7 @@ def replay_figure(replay: Replay, threshold: float, *, pending_threshold: float 
     limits = [threshold] if pending_threshold is None else [threshold, pending_threshold]
     top = ceiling_of([*standing, *pending, *limits])
     last = max(len(standing) - 1, 1)
-    figure, axes = _canvas(WIDTH, 220, left=38, right=14, top=56, bottom=36)
+    figure, axes = _canvas(WIDTH, 224, left=38, right=14, top=60, bottom=36)
     axes.set(xlim=(-0.02 * last, 1.02 * last), ylim=(0, top), xlabel="calls made")
     axes.set_xticks(_whole_ticks(0, last))
     _percent_axis(axes, top)
@@ -340,7 +348,7 @@ def replay_figure(replay: Replay, threshold: float, *, pending_threshold: float 
     _marks(axes, replay, standing, top)
     axes.legend(
         loc="lower left",
-        bbox_to_anchor=(-0.02, 1.04),
+        bbox_to_anchor=(-0.02, 1.13),
         ncols=2,
         borderpad=0,
         handlelength=1.4,
@@ -552,10 +560,10 @@ def _spread(heights: Sequence[float], gap: float, top: float) -> list[float]:
 
 def _thresholds(axes: Axes, threshold: float, pending_threshold: float | None) -> None:
     axes.axhline(
-        threshold, color=BLUE, linewidth=1, linestyle=(0, (5, 3)), label=f"threshold {threshold:.1%}"
+        threshold, color=BLUE, linewidth=1, linestyle=(0, (5, 3)), label=f"threshold {100 * threshold:.1f} %"
     )
     if pending_threshold is not None and pending_threshold != threshold:
-        label = f"threshold {pending_threshold:.1%}"
+        label = f"threshold {100 * pending_threshold:.1f} %"
         axes.axhline(pending_threshold, color=PURPLE, linewidth=1, linestyle=(0, (1.5, 2)), label=label)
 
 

@@ -16,8 +16,8 @@ from safetydrift.evaluation import figures
 from safetydrift.evaluation.rate import Rate
 from safetydrift.formats.corpus import corpus_credits
 from safetydrift.markov.reference_chains import published_chain
-from safetydrift.monitor.fitting import Estimator
 from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.settings import Estimator
 from safetydrift.monitor.verdict import Basis
 from safetydrift.states.trajectory import Notion
 
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from safetydrift.evaluation.replay import Replay
     from safetydrift.monitor.verdict import Verdict
 
+UNDEFINED = "\N{EN DASH}"
 SHOWN_POINTS = 12
 SHOWN_SOURCES = 6
 REFERENCE_HORIZON = 5
@@ -74,7 +75,9 @@ def render_report(findings: Findings) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    pages.filters.update(percent=percent, decimal=decimal, number=lambda value: f"{value:,}", category=category_name)
+    pages.filters.update(
+        percent=percent, decimal=decimal, number=lambda value: f"{value:,}", category=category_name
+    )
     text = pages.get_template("report.html.jinja").render(
         findings=findings,
         by_label=findings.notion is Notion.LABEL,
@@ -98,12 +101,12 @@ def render_report(findings: Findings) -> str:
 
 def percent(value: float) -> str:
     """Write a probability as a percentage; what is undefined is a dash."""
-    return f"{100 * value:.1f} %" if isfinite(value) else "–"  # noqa: RUF001 - an en dash
+    return f"{100 * value:.1f}\N{NO-BREAK SPACE}%" if isfinite(value) else UNDEFINED
 
 
-def decimal(value: float) -> str:
-    """Write a figure with two decimal places; what is undefined is a dash."""
-    return f"{value:.2f}" if isfinite(value) else "–"  # noqa: RUF001 - an en dash
+def decimal(value: float, places: int = 2) -> str:
+    """Write a figure with so many decimal places; what is undefined is a dash."""
+    return f"{value:.{places}f}" if isfinite(value) else UNDEFINED
 
 
 def category_name(category: str) -> str:
@@ -113,7 +116,11 @@ def category_name(category: str) -> str:
 
 def in_words(rate: Rate) -> str:
     """Write a rate for a sentence, with its counts."""
-    return f"{100 * rate.value:.0f} % ({rate.hits:,} of {rate.total:,})" if rate.total else "none of 0"
+    return (
+        f"{100 * rate.value:.0f}\N{NO-BREAK SPACE}% ({rate.hits:,} of {rate.total:,})"
+        if rate.total
+        else "none of 0"
+    )
 
 
 def finding_in_words(findings: Findings) -> tuple[str, ...]:
@@ -280,11 +287,17 @@ def _outcome(replay: Replay) -> tuple[str, str]:
     if replay.onset is None:
         if replay.alarm is None:
             return "No violation, no alarm", "The run was not violated, and nothing was raised."
-        return "No violation, false alarm", f"The run was not violated; the alarm after {_calls(replay.alarm)} was false."
+        return (
+            "No violation, false alarm",
+            f"The run was not violated; the alarm after {_calls(replay.alarm)} was false.",
+        )
     proposal = "raised an alarm" if replay.stopped_at_proposal else "raised none"
     about_proposal = f"The violating call {proposal} when it was proposed."
     if replay.alarm is None:
-        return "Violated, not foreseen", f"Call {replay.onset} violates; no alarm came before it. {about_proposal}"
+        return (
+            "Violated, not foreseen",
+            f"Call {replay.onset} violates; no alarm came before it. {about_proposal}",
+        )
     warning = f"{replay.lead_time} {_plural('step', replay.lead_time or 0)}"
     return (
         "Violated, foreseen",
@@ -320,17 +333,29 @@ def _drawings(findings: Findings) -> _Drawings:
     )
     chain = published_chain().chain
     return _Drawings(
-        categories=_draw("categories", "Share of runs violated, by category", _spoken_rates(ranked), figures.category_figure(ranked)),
+        categories=_draw(
+            "categories",
+            "Share of runs violated, by category",
+            _spoken_rates(ranked),
+            figures.category_figure(ranked),
+        ),
         matrices={
             category: _draw(
                 f"matrix-{position}",
                 f"Transition matrix on risk levels: {category_name(category)}",
                 _spoken_matrix(part),
-                figures.matrix_figure(part.coarse.chain, findings.coarse.evidence[category].counts.departures),
+                figures.matrix_figure(
+                    part.coarse.chain, findings.coarse.evidence[category].counts.departures
+                ),
             )
             for position, (category, part) in enumerate(found.items())
         },
-        published=_draw("published", "Published transition matrix, for reference", "From the paper.", figures.matrix_figure(chain)),
+        published=_draw(
+            "published",
+            "Published transition matrix, for reference",
+            "From the paper.",
+            figures.matrix_figure(chain),
+        ),
         horizons=_horizons(found),
         lead_times=_draw(
             "lead-times",
@@ -369,7 +394,9 @@ def _spoken_matrix(part: CategoryFindings) -> str:
     names = figures.state_names(chain)
     rows = (
         f"from {names[origin]}: "
-        + ", ".join(f"{names[target]} {value:.2f}" for target, value in enumerate(chain.transitions[origin]) if value)
+        + ", ".join(
+            f"{names[target]} {value:.2f}" for target, value in enumerate(chain.transitions[origin]) if value
+        )
         for origin in chain.transient.tolist()
     )
     return "; ".join(rows) + "."
@@ -378,7 +405,9 @@ def _spoken_matrix(part: CategoryFindings) -> str:
 def _spoken_curves(part: CategoryFindings) -> str:
     table = part.coarse
     last, names = table.within(table.max_horizon), figures.state_names(table.chain)
-    ends = ", ".join(f"{names[state]} {percent(float(last[state]))}" for state in table.chain.transient.tolist())
+    ends = ", ".join(
+        f"{names[state]} {percent(float(last[state]))}" for state in table.chain.transient.tolist()
+    )
     return f"Within {table.max_horizon} steps, from each risk level: {ends}."
 
 

@@ -12,6 +12,7 @@ import lzma
 import os
 import sys
 import zlib
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -169,6 +170,36 @@ class Lines:
             self._damages += (zstd.ZstdError,)
             return zstd.open(raw)
         return raw
+
+
+@contextmanager
+def complete_or_absent(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file that appears under its name only when it is complete; compressed if its suffix says so.
+
+    Raises
+    ------
+    MissingExtraError
+        If the path ends in .zst and the package for it is not installed.
+    """
+    unfinished = path.with_name(f"{path.name}.unfinished")
+    try:
+        with unfinished.open("wb") as plain, _compressed(plain, path.suffix) as stream:
+            yield stream
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _compressed(plain: IO[bytes], suffix: str) -> Any:
+    if suffix == ".gz":
+        return gzip.GzipFile(
+            "", "wb", fileobj=plain, mtime=0
+        )  # no name and no time: same content, same bytes
+    if suffix == ".xz":
+        return lzma.open(plain, "wb")
+    if suffix == ".zst":
+        return zstd_module().open(plain, "wb")
+    return plain
 
 
 def zstd_module() -> Any:

@@ -30,28 +30,27 @@ JSON has no nan.
 
 from __future__ import annotations
 
-import gzip
-import lzma
 import os
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from safetydrift.formats.files import zstd_module
+from safetydrift.formats.files import complete_or_absent
 from safetydrift.formats.format import FormatMismatch
 from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
     from typing import IO
 
 TRACE_FORMAT = "safetydrift.trace/1"
 _FAMILY = "safetydrift.trace/"
 
 
-class _Label(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+class RecordedLabel(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
+    """A `Label` as it stands in a file; fields that say nothing are left out."""
+
     violated: bool | None = None
     onset: int | None = None
     exposure: int | None = None
@@ -61,8 +60,14 @@ class _Label(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     unusable: str = ""
     origin: str = ""
 
+    @classmethod
+    def of(cls, label: Label) -> RecordedLabel:
+        """Return the record of a label."""
+        return cls(*[getattr(label, name) for name in cls.__struct_fields__])
 
-_LABEL_FIELDS = _Label.__struct_fields__
+    def label(self) -> Label:
+        """Return the label that was recorded."""
+        return Label(**{name: getattr(self, name) for name in self.__struct_fields__})
 
 
 class _Step(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -86,7 +91,7 @@ class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     model: str = ""
     prompt: str = ""
     ending: Ending = Ending.CENSORED
-    label: _Label | msgspec.UnsetType = msgspec.UNSET
+    label: RecordedLabel | msgspec.UnsetType = msgspec.UNSET
     steps: list[_Step] = []
 
 
@@ -119,14 +124,8 @@ class Native:
             model=record.model,
             prompt=record.prompt,
             ending=record.ending,
-            label=_label(record.label),
+            label=Label() if isinstance(record.label, msgspec.UnsetType) else record.label.label(),
         )
-
-
-def _label(label: _Label | msgspec.UnsetType) -> Label:
-    if isinstance(label, msgspec.UnsetType):
-        return Label()
-    return Label(**{name: getattr(label, name) for name in _LABEL_FIELDS})
 
 
 def _step(step: _Step) -> Step:
@@ -135,7 +134,6 @@ def _step(step: _Step) -> Step:
 
 
 def _record(trace: Trace) -> _Record:
-    label = [getattr(trace.label, name) for name in _LABEL_FIELDS]
     return _Record(
         format="safetydrift.trace/1",
         id=trace.id,
@@ -145,7 +143,7 @@ def _record(trace: Trace) -> _Record:
         model=trace.model,
         prompt=trace.prompt,
         ending=trace.ending,
-        label=msgspec.UNSET if trace.label == Label() else _Label(*label),
+        label=msgspec.UNSET if trace.label == Label() else RecordedLabel.of(trace.label),
         steps=[_recorded_step(step) for step in trace.steps],
     )
 
@@ -182,7 +180,7 @@ def write_traces(traces: Iterable[Trace], target: str | os.PathLike[str] | IO[by
         If the path ends in .zst and the package for it is not installed.
     """
     if isinstance(target, (str, os.PathLike)):
-        with _complete_or_absent(Path(target)) as stream:
+        with complete_or_absent(Path(target)) as stream:
             return _write(traces, stream)
     return _write(traces, target)
 
@@ -194,24 +192,3 @@ def _write(traces: Iterable[Trace], stream: IO[bytes]) -> int:
         stream.write(encode(_record(trace)) + b"\n")
         written += 1
     return written
-
-
-@contextmanager
-def _complete_or_absent(path: Path) -> Iterator[IO[bytes]]:
-    unfinished = path.with_name(f"{path.name}.unfinished")
-    try:
-        with unfinished.open("wb") as plain, _compressed(plain, path.suffix) as stream:
-            yield stream
-        unfinished.replace(path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-
-
-def _compressed(plain: IO[bytes], suffix: str) -> Any:
-    if suffix == ".gz":
-        return gzip.GzipFile("", "wb", fileobj=plain, mtime=0)  # no name and no time: same traces, same bytes
-    if suffix == ".xz":
-        return lzma.open(plain, "wb")
-    if suffix == ".zst":
-        return zstd_module().open(plain, "wb")
-    return plain

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from safetydrift.errors import SpaceError, SpaceMismatchError, TraceFormatError
+from safetydrift.formats.native import RecordedLabel
 from safetydrift.states.space import StateSpace
 from safetydrift.states.trajectory import Trajectory, fold
-from safetydrift.trace import Ending, Label
+from safetydrift.trace import Ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -39,17 +40,6 @@ class _Header(msgspec.Struct):
     catalogue: str = ""
 
 
-class _Label(msgspec.Struct, omit_defaults=True):
-    violated: bool | None = None
-    onset: int | None = None
-    exposure: int | None = None
-    attempt: int | None = None
-    attack: str = ""
-    goal: str = ""
-    unusable: str = ""
-    origin: str = ""
-
-
 class _Run(msgspec.Struct, omit_defaults=True):
     id: str
     states: list[int]
@@ -61,10 +51,7 @@ class _Run(msgspec.Struct, omit_defaults=True):
     category: str = ""
     model: str = ""
     ending: Ending = Ending.CENSORED
-    label: _Label = msgspec.field(default_factory=_Label)
-
-
-_LABEL_FIELDS = _Label.__struct_fields__
+    label: RecordedLabel = msgspec.field(default_factory=RecordedLabel)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -108,7 +95,7 @@ def encode_run(run: Trajectory) -> bytes:
             category=run.category,
             model=run.model,
             ending=run.ending,
-            label=_Label(*[getattr(run.label, name) for name in _LABEL_FIELDS]),
+            label=RecordedLabel.of(run.label),
         )
     )
 
@@ -212,7 +199,6 @@ def _trajectory(run: _Run, space: StateSpace, translation: tuple[int, ...] | Non
         effects = [translation[effect] for effect in effects]
         proposed = None if proposed is None else [translation[effect] for effect in proposed]
         states = fold(space, effects)
-    label = run.label
     return Trajectory(
         run.id,
         states=states,
@@ -224,7 +210,5 @@ def _trajectory(run: _Run, space: StateSpace, translation: tuple[int, ...] | Non
         category=run.category,
         model=run.model,
         ending=run.ending,
-        label=Label(
-            label.violated, **{name: getattr(label, name) for name in _LABEL_FIELDS if name != "violated"}
-        ),
+        label=run.label.label(),
     )

@@ -1,0 +1,273 @@
+"""One step of the monitor, from the bare look-up to a shell command it has never seen.
+
+Every call is timed in the same rounds, and what counts is its ratio to an empty method with two arguments, the
+least that a call of ours could cost in Python. "Bare observe" takes the effect by its index: reading the call is
+not part of it, `check` and `check_pending` are. The idiomatic stand-in does what a bare observe does in the style
+most code would choose: enums, a frozen dataclass, ``max``, and a reason written out at every step, which the
+monitor writes only when asked. No session store, lock, clock, log or agent framework is included, and a step
+beside a model that takes seconds to answer is not a throughput.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import count
+from typing import TYPE_CHECKING, NamedTuple
+
+from _timing import Timing, interleaved, options, report
+
+from safetydrift.formats.model_file import load_model
+from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.trace import Step, ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safetydrift.monitor.session import TrajectoryState
+
+TITLE = "One step of the monitor"
+CATEGORY = "banking"
+CATALOGUED = ToolCall("get_most_recent_transactions", {"n": 5})
+SHELL = ToolCall("bash", {"command": "cd src && grep -rn 'token' --include='*.py' . | head -20"})
+LENGTHS = (10, 10_000)
+
+
+class Sizes(NamedTuple):
+    calls: int
+    fresh: int
+    rounds: int
+    steps: int
+
+
+# -- the idiomatic stand-in ------------------------------------------------------------------------------
+
+
+class Data(IntEnum):
+    NONE = 0
+    PUBLIC = 1
+    INTERNAL = 2
+    SENSITIVE = 3
+    CREDENTIALS = 4
+
+
+class Tool(IntEnum):
+    READ_ONLY = 0
+    LOCAL_WRITE = 1
+    CODE_EXEC = 2
+    NETWORK = 3
+
+
+class Undo(IntEnum):
+    FULLY = 0
+    PARTIALLY = 1
+    IRREVERSIBLE = 2
+
+
+@dataclass(frozen=True)
+class Position:
+    data: Data
+    tool: Tool
+    undo: Undo
+
+
+@dataclass(frozen=True)
+class Finding:
+    position: Position
+    probability: float
+    alarm: bool
+    reason: str
+
+
+class IdiomaticMonitor:
+    """Joins and looks up as readable code does when nobody counts nanoseconds."""
+
+    def __init__(self, probabilities: dict[Position, float], threshold: float, horizon: int) -> None:
+        self.probabilities, self.threshold, self.horizon = probabilities, threshold, horizon
+
+    def observe(self, position: Position, effect: Position) -> tuple[Position, Finding]:
+        after = Position(
+            Data(max(position.data, effect.data)), Tool(max(position.tool, effect.tool)), Undo(effect.undo)
+        )
+        probability = self.probabilities[after]
+        alarm = probability >= self.threshold
+        reason = (
+            f"{after.data.name.lower()} data and {after.tool.name.lower()} tools: {probability:.2f} within "
+            f"{self.horizon} steps, threshold {self.threshold:.2f}"
+        )
+        return after, Finding(after, probability, alarm, reason)
+
+
+class Empty:
+    def step(self, one: object, other: object) -> None:
+        pass
+
+
+# -- the calls -------------------------------------------------------------------------------------------
+
+
+def state_after(monitor: LookupMonitor, steps: int) -> TrajectoryState:
+    """Return where a run stands after the catalogued call was made this many times."""
+    state = monitor.start(CATEGORY)
+    for _ in range(steps):
+        state, _ = monitor.check(state, Step(CATALOGUED))
+    return state
+
+
+def position_of(monitor: LookupMonitor, state: int) -> Position:
+    digits = dict(zip(monitor.model.space.decode(state), monitor.model.space.digits(state), strict=True))
+    return Position(Data(digits["data"]), Tool(digits["tool"]), Undo(digits["reversibility"]))
+
+
+def stand_in(monitor: LookupMonitor) -> IdiomaticMonitor:
+    verdicts = monitor.standing(CATEGORY)
+    probabilities = {
+        position_of(monitor, state): verdict.probability for state, verdict in enumerate(verdicts)
+    }
+    return IdiomaticMonitor(probabilities, monitor.policy.threshold, monitor.policy.horizon)
+
+
+def step_calls(monitor: LookupMonitor, times: int) -> dict[str, Callable[[], None]]:
+    """Return, by name, functions that make one kind of call this many times."""
+    space = monitor.model.space
+    early, late = (state_after(monitor, length) for length in LENGTHS)
+    step, shell_step = Step(CATALOGUED, "[]"), Step(SHELL, "")
+    effect = space.effect_index(monitor.labeler.propose(CATALOGUED))
+    idiomatic, empty = stand_in(monitor), Empty()
+    here, there = position_of(monitor, early.state), position_of(monitor, effect)
+
+    def floor() -> None:
+        for _ in range(times):
+            empty.step(early, effect)
+
+    def by_index() -> None:
+        state = early.state
+        for _ in range(times):
+            monitor.standing(CATEGORY)[state]
+
+    def core() -> None:
+        state = early.state
+        for _ in range(times):
+            monitor.standing(CATEGORY)[space.successors(state)[effect]]
+
+    def verdict() -> None:
+        for _ in range(times):
+            monitor.verdict(early)
+
+    def observe(state: TrajectoryState) -> None:
+        for _ in range(times):
+            monitor.verdict(monitor.advance(state, effect))
+
+    def readable() -> None:
+        for _ in range(times):
+            idiomatic.observe(here, there)
+
+    def check(state: TrajectoryState, step: Step) -> None:
+        for _ in range(times):
+            monitor.check(state, step)
+
+    def pending(state: TrajectoryState, call: ToolCall) -> None:
+        for _ in range(times):
+            monitor.check_pending(state, call)
+
+    return {
+        "empty method, two arguments": floor,
+        "standing verdict, by index": by_index,
+        "next state and its verdict, by index": core,
+        "verdict(state)": verdict,
+        "bare observe, step 10": lambda: observe(early),
+        "bare observe, step 10,000": lambda: observe(late),
+        "idiomatic stand-in": readable,
+        "check, catalogued tool, step 10": lambda: check(early, step),
+        "check, catalogued tool, step 10,000": lambda: check(late, step),
+        "check_pending, catalogued tool, step 10": lambda: pending(early, CATALOGUED),
+        "check_pending, catalogued tool, step 10,000": lambda: pending(late, CATALOGUED),
+        "check, shell command seen before": lambda: check(early, shell_step),
+        "check_pending, shell command seen before": lambda: pending(early, SHELL),
+    }
+
+
+def fresh_commands(monitor: LookupMonitor, times: int) -> Callable[[], None]:
+    """Return a function that checks shell commands of which no two are alike."""
+    numbers = count()
+    state = monitor.start(CATEGORY)
+
+    def check() -> None:
+        for number in (next(numbers) for _ in range(times)):
+            command = f"cd src && grep -rn 'token{number}' --include='*.py' . | head -20"
+            monitor.check(state, Step(ToolCall("bash", {"command": command}), ""))
+
+    return check
+
+
+def memory(monitor: LookupMonitor, steps: int) -> tuple[int, int]:
+    """Return allocated blocks, then peak bytes, by which a run of this many steps grew."""
+    step = Step(CATALOGUED, "[]")
+
+    def run(length: int) -> None:
+        state = monitor.start(CATEGORY)
+        for _ in range(length):
+            state, _ = monitor.check(state, step)
+
+    run(100)
+    gc.collect()
+    before = sys.getallocatedblocks()
+    run(steps)
+    gc.collect()
+    blocks = sys.getallocatedblocks() - before
+    tracemalloc.start()
+    run(100)
+    tracemalloc.reset_peak()
+    size, _ = tracemalloc.get_traced_memory()
+    run(steps // 10)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return blocks, peak - size
+
+
+def main() -> None:
+    sizes = Sizes(2_000, 100, 15, 100_000) if options(TITLE).quick else Sizes(10_000, 400, 31, 1_000_000)
+    monitor = LookupMonitor(load_model())
+    unseen = "check, shell command never seen"
+    calls = step_calls(monitor, sizes.calls) | {unseen: fresh_commands(monitor, sizes.fresh)}
+    times = dict.fromkeys(calls, sizes.calls) | {unseen: sizes.fresh}
+    timings: dict[str, Timing] = {
+        name: timing.scaled(1 / times[name]) for name, timing in interleaved(calls, sizes.rounds).items()
+    }
+    blocks, peak = memory(monitor, sizes.steps)
+
+    def over(name: str, other: str = "empty method, two arguments") -> float:
+        return timings[name].median / timings[other].median
+
+    def longer(name: str) -> tuple[float, str]:
+        return over(f"{name}, step 10,000", f"{name}, step 10"), "<= 1.05"
+
+    floor = "/ empty method"
+    observe = "bare observe, step 10"
+    ratios = {
+        f"standing verdict by index {floor}": (over("standing verdict, by index"), "none"),
+        f"next state and its verdict by index {floor}": (over("next state and its verdict, by index"), "<= 6"),
+        f"bare observe {floor}": (over(observe), "<= 6"),
+        "idiomatic stand-in / bare observe": (over("idiomatic stand-in", observe), "none"),
+        "idiomatic stand-in / next state and verdict by index": (
+            over("idiomatic stand-in", "next state and its verdict, by index"),
+            "none",
+        ),
+        f"check of a catalogued tool {floor}": (over("check, catalogued tool, step 10"), "none"),
+        f"check_pending of a catalogued tool {floor}": (over("check_pending, catalogued tool, step 10"), "none"),
+        f"check of a shell command seen before {floor}": (over("check, shell command seen before"), "none"),
+        f"check of a shell command never seen {floor}": (over(unseen), "none"),
+        "bare observe, step 10,000 / step 10": longer("bare observe"),
+        "check, step 10,000 / step 10": longer("check, catalogued tool"),
+        "check_pending, step 10,000 / step 10": longer("check_pending, catalogued tool"),
+        f"blocks grown over {sizes.steps:,} steps": (blocks, "<= 8"),
+        f"peak growth over {sizes.steps // 10:,} steps, KiB": (peak / 1024, "<= 4"),
+    }
+    report(TITLE, timings, ratios)
+
+
+if __name__ == "__main__":
+    main()
