@@ -1,6 +1,7 @@
 """The report: one file that needs nothing, shows everything, and trusts no name."""
 
 import importlib
+import itertools
 import random
 import re
 import sys
@@ -13,7 +14,7 @@ from safetydrift.errors import MissingExtraError
 from safetydrift.evaluation.findings import find
 from safetydrift.evaluation.report import render_report, write_report
 from safetydrift.formats import load_catalogue, load_space
-from safetydrift.monitor.fitting import FitSettings
+from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import Notion, Trajectory, fold
 from safetydrift.trace import Ending, Label
 
@@ -165,7 +166,7 @@ def test_sections_come_in_order_and_headings_skip_no_level(page):
     levels = [int(tag[1]) for tag, _ in Page(page).elements if re.fullmatch(r"h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
 
 
 def test_every_figure_is_there_and_says_what_it_shows(page, findings):

@@ -1,0 +1,30 @@
+"""Run the Python examples of the README and of the docs, each page in a folder of its own."""
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from sybil import Sybil
+from sybil.parsers.markdown import PythonCodeBlockParser
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+_HERE = Path.cwd()
+
+
+def _enter(namespace: MutableMapping[str, Any]) -> None:
+    namespace["_folder"] = TemporaryDirectory()
+    os.chdir(namespace["_folder"].name)
+
+
+def _leave(namespace: MutableMapping[str, Any]) -> None:
+    os.chdir(_HERE)
+    namespace["_folder"].cleanup()
+
+
+pytest_collect_file = Sybil(
+    parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md", "docs/**/*.md"], setup=_enter, teardown=_leave
+).pytest()

@@ -1,0 +1,89 @@
+"""The commands of the documentation run as written; its TOML is read as what it says it is."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from safetydrift.effects.labeler import Labeler
+from safetydrift.formats import load_catalogue, load_space, write_traces
+from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(language):
+    for page in PAGES:
+        for block in re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE):
+            yield page, block
+
+
+COMMANDS = [
+    pytest.param(command, id=f"{page.name}: {command}")
+    for page, block in blocks("sh")
+    for line in block.splitlines()
+    if (command := line.partition("#")[0].strip()).startswith("safetydrift ")
+]
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("docs")
+    (folder / "traces").mkdir()
+    write_traces(
+        [
+            Trace(
+                f"t{n}",
+                (Step(ToolCall("read_inbox"), "mail"), Step(ToolCall("send_email"), "sent", turn=1)),
+                source="own",
+                task=f"task {n % 3}",
+                category="office",
+                ending=Ending.COMPLETED,
+                label=Label(n % 2 == 0, onset=2 if n % 2 == 0 else None),
+            )
+            for n in range(12)
+        ],
+        folder / "traces" / "own.jsonl",
+    )
+    (addition,) = [block for _, block in blocks("toml") if "safetydrift.catalogue" in block]
+    (folder / "ours.toml").write_text(addition)
+    subprocess.run(
+        [sys.executable, "-m", "safetydrift", "fit", "traces/", "-o", "model.json", "-q"], cwd=folder, check=True
+    )
+    return folder
+
+
+def test_there_are_commands_to_run():
+    assert len(COMMANDS) >= 8
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_documentation_runs_as_written(workplace, command):
+    words = [sys.executable, "-m", *shlex.split(command)]
+    done = subprocess.run(words, cwd=workplace, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_space_of_the_documentation_is_a_space(tmp_path):
+    (text,) = [block for _, block in blocks("toml") if "safetydrift.space" in block]
+    (tmp_path / "space.toml").write_text(text)
+    space = load_space(tmp_path / "space.toml")
+    assert space.n_states == 20
+    Labeler(load_catalogue()).require_cover(space)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_between_pages_lead_somewhere(page):
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+        assert (page.parent / target).exists(), target
+
+
+def test_every_setting_of_the_command_line_is_documented():
+    from safetydrift.cli.app import VERBS  # noqa: PLC0415
+
+    readme = (ROOT / "README.md").read_text("utf-8") + (ROOT / "docs" / "corpus.md").read_text("utf-8")
+    assert all(f"safetydrift {verb}" in readme or f"make {verb}" in readme for verb in VERBS)
