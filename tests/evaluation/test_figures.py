@@ -122,17 +122,14 @@ def test_every_colour_of_an_inline_drawing_belongs_to_the_page(name):
 
 
 def test_ids_of_two_drawings_on_a_page_do_not_meet():
-    drawings = [
-        figures.inline_svg(DRAW["replay"]("safe"), key=key, title="t", description="d")
-        for key in ("one", "two")
-    ]
+    drawings = [inline(DRAW["replay"]("safe"), key) for key in ("one", "two")]
     one, two = ({part.get("id") for part in ET.fromstring(svg).iter() if part.get("id")} for svg in drawings)  # noqa: S314
     assert one
     assert not one & two
 
 
 def test_references_inside_a_drawing_lead_to_something_in_it():
-    root = ET.fromstring(figures.inline_svg(DRAW["replay"]("safe"), key="one", title="t", description="d"))  # noqa: S314
+    root = ET.fromstring(inline(DRAW["replay"]("safe"), "one"))  # noqa: S314
     ids = {part.get("id") for part in root.iter()}
     references = [part.get("href", "")[1:] for part in root.iter() if part.get("href")]
     references += [part.get("clip-path", "")[5:-1] for part in root.iter() if part.get("clip-path")]

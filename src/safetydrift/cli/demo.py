@@ -80,6 +80,7 @@ def _show(findings: Findings) -> None:
         )
         console.print(horizon_view(f"\nProbability of a violation within h steps: {name}", found.coarse))
     _show_no_return(findings)
+    _show_published(findings)
     _show_held_out(findings.held_out)
 
 
@@ -140,9 +141,31 @@ def _show_no_return(findings: Findings) -> None:
         for point in found.no_return
     ]
     points.sort(key=lambda point: (-point[3], point[1]))
+    if not points:
+        console.print("\n[bold]Points of no return (85 % or more within 5 steps): none[/bold]")
+        return
     rows = [[where, state, percent(risk), count] for where, state, risk, count in points[:SHOWN_POINTS]]
     title = f"\nPoints of no return: {len(points)} (85 % or more within 5 steps), the best supported first"
     console.print(table(title, ["category", "state", "within 5", "seen leaving"], rows, left=2))
+
+
+def _show_published(findings: Findings) -> None:
+    levels = range(len(findings.coarse.rows.names) - 1)  # the last is the one the rules call violated
+    rows = []
+    for category, found in findings.published.items():
+        chain, risk = found.coarse.chain, found.coarse.within(5)
+        known = [percent(float(risk[level])) if level in chain.transient else "-" for level in levels]
+        names = [chain.names[level] for level in found.coarse.points_of_no_return()]
+        rows.append(
+            [category_name(category), str(found.violated), *known, len(found.no_return), ", ".join(names)]
+        )
+    columns = [
+        "category",
+        "violated by the rules",
+        *(f"within 5 of {findings.coarse.rows.names[n]}" for n in levels),
+    ]
+    title = "\nThe published method on the same runs (violation by the rules, and the only end)"
+    console.print(table(title, [*columns, "no return (states)", "no return (levels)"], rows))
 
 
 def _show_held_out(held_out: HeldOut) -> None:

@@ -100,14 +100,19 @@ class Labeler:
             return _because(effect, "the arguments could not be decoded, but do not matter")
         return self._read(call, entry)
 
-    def effect(self, step: Step) -> Effect:
+    def effect(self, step: Step, proposed: Effect | None = None) -> Effect:
         """Return what a step did.
 
         A call that failed read nothing and changed nothing, but the capability it reached for stays. Text in
         a language is the exception: a script that fails half-way has done its first half, so it counts as
         proposed. So does a call without a result: whether it was executed is unknown.
+
+        Parameters
+        ----------
+        proposed
+            What `propose` said of the call, where that is known already.
         """
-        proposed = self.propose(step.call)
+        proposed = proposed or self.propose(step.call)
         if step.error is None:
             return proposed
         if self._in_some_language(step.call.name):

@@ -30,7 +30,7 @@ def label_trace(
     proposed, effects = [], []
     for step in trace.steps:
         intended = labeler.propose(step.call)
-        happened = labeler.effect(step)
+        happened = labeler.effect(step, intended)
         proposed.append(space.effect_index(intended))
         effects.append(space.effect_index(happened))
         if tally is not None:

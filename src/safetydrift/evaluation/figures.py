@@ -34,11 +34,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from matplotlib.axes import Axes
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from safetydrift.evaluation.rate import Rate
     from safetydrift.evaluation.replay import Replay
-    from safetydrift.markov._arrays import FloatArray
     from safetydrift.markov.chain import AbsorbingChain
     from safetydrift.markov.horizon import HorizonTable
 
@@ -113,7 +112,7 @@ LEGIBLE_CURVES = len(SERIES)
 STRONG_CELL, DARK_CELL = 0.62, 0.85
 LEAST = 0.005
 CEILINGS = (0.04, 0.08, 0.2, 0.4, 0.6, 0.8, 1.0)
-LAST_LEAD_TIME = 15
+LAST_LEAD_TIME = 14
 
 _P = ParamSpec("_P")
 
@@ -282,13 +281,13 @@ def lead_time_figure(lead_times: Mapping[int, int]) -> Figure:
     Parameters
     ----------
     lead_times
-        Runs by steps from the first alarm to the violating call; what lies beyond 15 steps is gathered in the
+        Runs by steps from the first alarm to the violating call; what lies beyond 14 steps is gathered in the
         last bar.
     """
     last = max(1, min(LAST_LEAD_TIME, max(lead_times, default=1)))
     beyond = sum(runs for steps, runs in lead_times.items() if steps > last)
     heights = [lead_times.get(steps, 0) for steps in range(1, last + 1)] + [beyond] * bool(beyond)
-    labels = [str(steps) for steps in range(1, last + 1)] + ["more"] * bool(beyond)
+    labels = [str(steps) for steps in range(1, last + 1)] + [f"{last + 1}+"] * bool(beyond)
     figure, axes = _canvas(WIDTH, 170, left=12, right=8, top=18, bottom=36)
     axes.bar(range(len(heights)), heights, color=BLUE, width=0.72)
     for position, runs in enumerate(heights):
@@ -495,7 +494,7 @@ def _canvas(
     return figure, figure.add_axes(box)
 
 
-def _matrix_row(axes: Axes, row: int, values: FloatArray, first_end: int) -> None:
+def _matrix_row(axes: Axes, row: int, values: NDArray[np.float64], first_end: int) -> None:
     """Fill one row of the heat map; the ends of a run have a colour of their own."""
     if not values.any():
         axes.add_patch(

@@ -17,7 +17,7 @@ from safetydrift.evaluation.replay import Replay, replay
 from safetydrift.markov.horizon import HorizonTable, horizon_table
 from safetydrift.monitor.fitting import FittedChains, ends_of, fit_chains, fit_model
 from safetydrift.monitor.lookup import LookupMonitor
-from safetydrift.monitor.settings import FitSettings, Granularity
+from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.trajectory import VIOLATED, Notion, observe
 
 if TYPE_CHECKING:
@@ -132,8 +132,10 @@ class Findings:
         What counts as a violation in all of it.
     sources, categories
         By name; the category `AGGREGATE` is all runs together.
+    published
+        The same by the published method: violation by the rules, and the only end.
     coarse, fine
-        The fitted chains.
+        The fitted chains behind ``categories``.
     held_out
         The monitor on held-out tasks.
     """
@@ -141,6 +143,7 @@ class Findings:
     notion: Notion
     sources: Mapping[str, SourceFindings]
     categories: Mapping[str, CategoryFindings]
+    published: Mapping[str, CategoryFindings]
     coarse: FittedChains
     fine: FittedChains
     held_out: HeldOut
@@ -162,16 +165,26 @@ def find(
         If no run can be used under the chosen notion of violation.
     """
     settings = settings or FitSettings()
-    coarse = fit_chains(trajectories, space, replace(settings, granularity=Granularity.COARSE))
-    fine = fit_chains(trajectories, space, replace(settings, granularity=Granularity.FINE))
+    coarse, fine = _both(trajectories, space, settings)
+    as_published = replace(settings, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
+    published = _both(trajectories, space, as_published)
     return Findings(
         notion=settings.notion,
         sources=_sources(trajectories, space, settings),
         categories={category: _category(category, coarse, fine) for category in fine.chains},
+        published={category: _category(category, *published) for category in published[0].chains},
         coarse=coarse,
         fine=fine,
         held_out=try_held_out(trajectories, space, catalogue, settings, horizon=horizon),
     )
+
+
+def _both(
+    trajectories: Sequence[Trajectory], space: StateSpace, settings: FitSettings
+) -> tuple[FittedChains, FittedChains]:
+    """Fit the chain on risk levels and the chain on states."""
+    coarse = fit_chains(trajectories, space, replace(settings, granularity=Granularity.COARSE))
+    return coarse, fit_chains(trajectories, space, replace(settings, granularity=Granularity.FINE))
 
 
 def _sources(

@@ -6,8 +6,10 @@ has no more say in it than any other text.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, nan
+from statistics import fmean, median
 from typing import TYPE_CHECKING
 
 from safetydrift._version import __version__
@@ -19,7 +21,7 @@ from safetydrift.markov.reference_chains import published_chain
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.settings import Estimator
 from safetydrift.monitor.verdict import Basis
-from safetydrift.states.trajectory import Notion
+from safetydrift.states.trajectory import VIOLATED, Notion
 
 try:
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -84,6 +86,7 @@ def render_report(findings: Findings) -> str:
         version=__version__,
         finding=finding_in_words(findings),
         drawings=_drawings(findings),
+        starts=_starts(findings),
         points=_points(findings),
         reference=_reference(findings),
         published=(PUBLISHED_DETECTED, PUBLISHED_FALSE_ALARMS),
@@ -91,7 +94,7 @@ def render_report(findings: Findings) -> str:
         credits={name: credit for name, credit in corpus_credits().items() if name in findings.sources},
         settings=findings.fine.settings.definition(),
         shrunk=findings.fine.settings.estimator is Estimator.SHRUNK,
-        mean_warning=_mean(findings.held_out.lead_times),
+        warning=_warning(findings.held_out.lead_times),
     )
     return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
 
@@ -175,9 +178,10 @@ def _plural(noun: str, count: int) -> str:
     return noun if count == 1 else f"{noun}s"
 
 
-def _mean(lead_times: Mapping[int, int]) -> float:
-    runs = sum(lead_times.values())
-    return sum(steps * count for steps, count in lead_times.items()) / runs if runs else float("nan")
+def _warning(lead_times: Mapping[int, int]) -> tuple[float, float]:
+    """Return the median and the mean steps of warning; nan where nothing was foreseen."""
+    steps = sorted(Counter(lead_times).elements())
+    return (median(steps), fmean(steps)) if steps else (nan, nan)
 
 
 # -- tables ---------------------------------------------------------------------------------------------
@@ -199,6 +203,19 @@ def _points(findings: Findings) -> _Points:
     ]
     points.sort(key=lambda point: (-point[3], point[1], point[0]))
     return _Points(len(points), points[:SHOWN_POINTS])
+
+
+def _starts(findings: Findings) -> dict[str, tuple[float, float]]:
+    """Return how runs go on from the start: the probability of ending violated, and the expected steps to an end.
+
+    Both are nan where no end was ever reached from the start.
+    """
+    start = findings.coarse.rows.row_of[findings.held_out.monitor.model.space.start]
+    starts = {}
+    for category, part in findings.categories.items():
+        steps = part.ends.expected_steps[part.ends.chain.transient == start].tolist()
+        starts[category] = (float(part.ends.probability(VIOLATED)[start]), steps[0]) if steps else (nan, nan)
+    return starts
 
 
 def _reference(findings: Findings) -> list[tuple[str, float, float]]:

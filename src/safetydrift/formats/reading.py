@@ -402,13 +402,6 @@ def read_traces(
     ------
     ValueError
         If there is no format of that name.
-
-    Examples
-    --------
-    >>> reader = read_traces("runs/", skip_bad=True)  # doctest: +SKIP
-    >>> violated = [trace.id for trace in reader if trace.label.violated]  # doctest: +SKIP
-    >>> reader.report.n_bad  # doctest: +SKIP
-    0
     """
     named = {one.name: one for one in FORMATS}
     if format is not None and format not in named:
