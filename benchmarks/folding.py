@@ -50,7 +50,7 @@ def loop(space: StateSpace, runs: list[tuple[int, ...]]) -> list[list[int]]:
 
 
 def main() -> None:
-    n_runs = 20_000 if options(TITLE).quick else 200_000
+    n_runs = 100_000 if options(TITLE).quick else 200_000
     space = load_space("paper")
     following = np.array([space.successors(state) for state in range(space.n_states)], dtype=np.uint8)
     effects = np.random.default_rng(0).integers(0, space.n_states, (STEPS, n_runs), dtype=np.uint8)

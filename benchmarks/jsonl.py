@@ -6,7 +6,7 @@ peak of memory, and the processes take turns; the file stays in the page cache, 
 typed parser reads the very records that `read_traces` reads, and stops there. End to end means reading, labelling,
 folding and counting per category. The text repeats more than real text does, which no parser here profits from.
 
-``--traces FILE`` times the stations of one recorded file of AgentDojo instead, compressed or not.
+``--traces FILE`` times a recorded file instead, compressed with xz or not, up to each station of its way.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from _timing import Timing, report
+from _timing import Timing, interleaved, report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from safetydrift.trace import Trace
+    from collections.abc import Callable, Iterable, Iterator
 
 TITLE = "Reading traces from JSON Lines"
 N_STEPS = 12
-WORDS = (
+TEXT = (
     "account balance transfer invoice report meeting budget quarterly review the a of to please send file "
     "error warning completed pending customer schedule room project update draft final summary attached"
-).split()
+)
+WORDS = TEXT.split()
 
 
 # -- the file ----------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def in_a_process(way: str, path: Path) -> tuple[float, int]:
 
 
 def stations(path: Path) -> None:
-    """Print the time at each station of a recorded file; one station includes those before it."""
+    """Time the way of a recorded file up to each of its stations."""
     import lzma  # noqa: PLC0415
 
     import msgspec  # noqa: PLC0415
@@ -193,7 +193,7 @@ def stations(path: Path) -> None:
     from safetydrift.effects.labeler import Labeler  # noqa: PLC0415
     from safetydrift.effects.labeling import label_trace  # noqa: PLC0415
     from safetydrift.formats import load_catalogue, load_space, read_traces  # noqa: PLC0415
-    from safetydrift.formats import agentdojo  # noqa: PLC0415
+    from safetydrift.formats.reading import FORMATS  # noqa: PLC0415
 
     space, labeler = load_space("paper"), Labeler(load_catalogue())
 
@@ -201,32 +201,23 @@ def stations(path: Path) -> None:
         with (lzma.open if path.suffix == ".xz" else open)(path, "rb") as file:
             yield from file
 
-    def told() -> Iterator[object]:
-        for line in lines():
-            _, run = agentdojo._unwrapped(msgspec.json.decode(line))  # noqa: SLF001
-            transcript, _ = agentdojo._told(run)  # noqa: SLF001
-            yield transcript.steps()
-
-    def labelled(traces: Iterator[Trace]) -> Iterator[object]:
-        for trace in traces:
-            yield label_trace(trace, labeler, space)
-
-    steps: dict[str, Callable[[], Iterator[object]]] = {
-        "decompressing, lines": lambda: iter(lines()),
-        "+ parsing": lambda: map(msgspec.json.decode, lines()),
-        "+ typed records": lambda: (agentdojo._unwrapped(msgspec.json.decode(line)) for line in lines()),  # noqa: SLF001
-        "+ conversation and exposure, as steps": told,
-        "read_traces (+ label, onset, account)": lambda: iter(read_traces(path)),
-        "read_traces + labelling": lambda: labelled(iter(read_traces(path))),
+    first = msgspec.json.decode(next(lines()))
+    fitting = next(one for one in FORMATS if one.recognises(first))
+    parse = msgspec.json.Decoder(fitting.record_type).decode
+    ways: dict[str, Callable[[], Iterable[object]]] = {
+        "decompressing": lines,
+        "+ parsing": lambda: map(parse, lines()),
+        f"+ traces ({fitting.name})": lambda: (fitting.read(parse(line), "") for line in lines()),
+        "read_traces": lambda: read_traces(path),
+        "read_traces + labelling": lambda: (label_trace(one, labeler, space) for one in read_traces(path)),
     }
-    for name, station in steps.items():
-        seconds = []
-        for _ in range(3):
-            start = time.process_time()
-            for _ in station():
-                pass
-            seconds.append(time.process_time() - start)
-        print(f"  {name:<58} {Timing.of(seconds)}")
+
+    def exhausted(way: Callable[[], Iterable[object]]) -> Callable[[], object]:
+        return lambda: deque(way(), maxlen=0)
+
+    timings = interleaved({name: exhausted(way) for name, way in ways.items()}, 5)
+    for name, timing in timings.items():
+        print(f"  {name:<58} {timing}")
 
 
 # -- the program -------------------------------------------------------------------------------------------
@@ -236,7 +227,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=TITLE)
     parser.add_argument("--output", type=Path, help="write the figures to this JSON file")
     parser.add_argument("--quick", action="store_true", help="20 MB instead of 200")
-    parser.add_argument("--traces", type=Path, help="time the stations of this AgentDojo file instead")
+    parser.add_argument("--traces", type=Path, help="time this recorded file instead")
     parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
     asked = parser.parse_args()
     if asked.way:

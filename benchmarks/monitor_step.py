@@ -15,10 +15,12 @@ import sys
 import tracemalloc
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from itertools import count
+from timeit import Timer
 from typing import TYPE_CHECKING, NamedTuple
 
-from _timing import Timing, interleaved, options, report
+from _timing import interleaved, options, report
 
 from safetydrift.formats.model_file import load_model
 from safetydrift.monitor.lookup import LookupMonitor
@@ -33,7 +35,9 @@ TITLE = "One step of the monitor"
 CATEGORY = "banking"
 CATALOGUED = ToolCall("get_most_recent_transactions", {"n": 5})
 SHELL = ToolCall("bash", {"command": "cd src && grep -rn 'token' --include='*.py' . | head -20"})
-LENGTHS = (10, 10_000)
+FLOOR = "empty method, two arguments"
+BY_INDEX = "next state and its verdict, by index"
+IDIOMATIC = "idiomatic stand-in"
 
 
 class Sizes(NamedTuple):
@@ -130,63 +134,47 @@ def stand_in(monitor: LookupMonitor) -> IdiomaticMonitor:
     return IdiomaticMonitor(probabilities, monitor.policy.threshold, monitor.policy.horizon)
 
 
-def step_calls(monitor: LookupMonitor, times: int) -> dict[str, Callable[[], None]]:
-    """Return, by name, functions that make one kind of call this many times."""
+STATEMENTS = {
+    FLOOR: "empty.step(early, effect)",
+    "standing verdict, by index": "monitor.standing(category)[index]",
+    BY_INDEX: "monitor.standing(category)[space.successors(index)[effect]]",
+    "verdict(state)": "monitor.verdict(early)",
+    "bare observe, step 10": "monitor.verdict(monitor.advance(early, effect))",
+    "bare observe, step 10,000": "monitor.verdict(monitor.advance(late, effect))",
+    IDIOMATIC: "idiomatic.observe(here, there)",
+    "check, catalogued tool, step 10": "monitor.check(early, step)",
+    "check, catalogued tool, step 10,000": "monitor.check(late, step)",
+    "check_pending, catalogued tool, step 10": "monitor.check_pending(early, call)",
+    "check_pending, catalogued tool, step 10,000": "monitor.check_pending(late, call)",
+    "check, shell command seen before": "monitor.check(early, shell_step)",
+    "check_pending, shell command seen before": "monitor.check_pending(early, shell_call)",
+}
+
+
+def step_calls(monitor: LookupMonitor, times: int) -> dict[str, Callable[[], object]]:
+    """Return, by name, functions that run one statement this many times."""
     space = monitor.model.space
-    early, late = (state_after(monitor, length) for length in LENGTHS)
-    step, shell_step = Step(CATALOGUED, "[]"), Step(SHELL, "")
+    early, late = (state_after(monitor, length) for length in (10, 10_000))
     effect = space.effect_index(monitor.labeler.propose(CATALOGUED))
-    idiomatic, empty = stand_in(monitor), Empty()
-    here, there = position_of(monitor, early.state), position_of(monitor, effect)
-
-    def floor() -> None:
-        for _ in range(times):
-            empty.step(early, effect)
-
-    def by_index() -> None:
-        state = early.state
-        for _ in range(times):
-            monitor.standing(CATEGORY)[state]
-
-    def core() -> None:
-        state = early.state
-        for _ in range(times):
-            monitor.standing(CATEGORY)[space.successors(state)[effect]]
-
-    def verdict() -> None:
-        for _ in range(times):
-            monitor.verdict(early)
-
-    def observe(state: TrajectoryState) -> None:
-        for _ in range(times):
-            monitor.verdict(monitor.advance(state, effect))
-
-    def readable() -> None:
-        for _ in range(times):
-            idiomatic.observe(here, there)
-
-    def check(state: TrajectoryState, step: Step) -> None:
-        for _ in range(times):
-            monitor.check(state, step)
-
-    def pending(state: TrajectoryState, call: ToolCall) -> None:
-        for _ in range(times):
-            monitor.check_pending(state, call)
-
+    names = {
+        "monitor": monitor,
+        "space": space,
+        "category": CATEGORY,
+        "early": early,
+        "late": late,
+        "index": early.state,
+        "effect": effect,
+        "call": CATALOGUED,
+        "step": Step(CATALOGUED, "[]"),
+        "shell_call": SHELL,
+        "shell_step": Step(SHELL, ""),
+        "empty": Empty(),
+        "idiomatic": stand_in(monitor),
+        "here": position_of(monitor, early.state),
+        "there": position_of(monitor, effect),
+    }
     return {
-        "empty method, two arguments": floor,
-        "standing verdict, by index": by_index,
-        "next state and its verdict, by index": core,
-        "verdict(state)": verdict,
-        "bare observe, step 10": lambda: observe(early),
-        "bare observe, step 10,000": lambda: observe(late),
-        "idiomatic stand-in": readable,
-        "check, catalogued tool, step 10": lambda: check(early, step),
-        "check, catalogued tool, step 10,000": lambda: check(late, step),
-        "check_pending, catalogued tool, step 10": lambda: pending(early, CATALOGUED),
-        "check_pending, catalogued tool, step 10,000": lambda: pending(late, CATALOGUED),
-        "check, shell command seen before": lambda: check(early, shell_step),
-        "check_pending, shell command seen before": lambda: pending(early, SHELL),
+        name: partial(Timer(statement, globals=names).timeit, times) for name, statement in STATEMENTS.items()
     }
 
 
@@ -233,39 +221,26 @@ def main() -> None:
     monitor = LookupMonitor(load_model())
     unseen = "check, shell command never seen"
     calls = step_calls(monitor, sizes.calls) | {unseen: fresh_commands(monitor, sizes.fresh)}
-    times = dict.fromkeys(calls, sizes.calls) | {unseen: sizes.fresh}
-    timings: dict[str, Timing] = {
-        name: timing.scaled(1 / times[name]) for name, timing in interleaved(calls, sizes.rounds).items()
+    timings = interleaved(calls, sizes.rounds)
+    timings = {
+        name: timing.scaled(1 / (sizes.fresh if name == unseen else sizes.calls))
+        for name, timing in timings.items()
     }
     blocks, peak = memory(monitor, sizes.steps)
 
-    def over(name: str, other: str = "empty method, two arguments") -> float:
+    def ratio(name: str, other: str) -> float:
         return timings[name].median / timings[other].median
 
-    def longer(name: str) -> tuple[float, str]:
-        return over(f"{name}, step 10,000", f"{name}, step 10"), "<= 1.05"
-
-    floor = "/ empty method"
     observe = "bare observe, step 10"
-    ratios = {
-        f"standing verdict by index {floor}": (over("standing verdict, by index"), "none"),
-        f"next state and its verdict by index {floor}": (over("next state and its verdict, by index"), "<= 6"),
-        f"bare observe {floor}": (over(observe), "<= 6"),
-        "idiomatic stand-in / bare observe": (over("idiomatic stand-in", observe), "none"),
-        "idiomatic stand-in / next state and verdict by index": (
-            over("idiomatic stand-in", "next state and its verdict, by index"),
-            "none",
-        ),
-        f"check of a catalogued tool {floor}": (over("check, catalogued tool, step 10"), "none"),
-        f"check_pending of a catalogued tool {floor}": (over("check_pending, catalogued tool, step 10"), "none"),
-        f"check of a shell command seen before {floor}": (over("check, shell command seen before"), "none"),
-        f"check of a shell command never seen {floor}": (over(unseen), "none"),
-        "bare observe, step 10,000 / step 10": longer("bare observe"),
-        "check, step 10,000 / step 10": longer("check, catalogued tool"),
-        "check_pending, step 10,000 / step 10": longer("check_pending, catalogued tool"),
-        f"blocks grown over {sizes.steps:,} steps": (blocks, "<= 8"),
-        f"peak growth over {sizes.steps // 10:,} steps, KiB": (peak / 1024, "<= 4"),
-    }
+    ratios = {f"{name} / empty method": (ratio(name, FLOOR), "none") for name in timings if name != FLOOR}
+    ratios[f"{observe} / empty method"] = ratio(observe, FLOOR), "<= 6"
+    for name in (observe, BY_INDEX):
+        ratios[f"{IDIOMATIC} / {name}"] = ratio(IDIOMATIC, name), "none"
+    for name in ("bare observe", "check, catalogued tool", "check_pending, catalogued tool"):
+        longer = ratio(f"{name}, step 10,000", f"{name}, step 10")
+        ratios[f"{name}: step 10,000 / step 10"] = longer, "<= 1.05"
+    ratios[f"blocks grown over {sizes.steps:,} steps"] = blocks, "<= 8"
+    ratios[f"peak growth over {sizes.steps // 10:,} steps, KiB"] = peak / 1024, "<= 4"
     report(TITLE, timings, ratios)
 
 

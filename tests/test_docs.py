@@ -18,7 +18,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 def blocks(language):
     for page in PAGES:
-        for block in re.findall(rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE):
+        for block in re.findall(
+            rf"^```{language}\n(.*?)^```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
+        ):
             yield page, block
 
 
@@ -52,7 +54,9 @@ def workplace(tmp_path_factory):
     (addition,) = [block for _, block in blocks("toml") if "safetydrift.catalogue" in block]
     (folder / "ours.toml").write_text(addition)
     subprocess.run(
-        [sys.executable, "-m", "safetydrift", "fit", "traces/", "-o", "model.json", "-q"], cwd=folder, check=True
+        [sys.executable, "-m", "safetydrift", "fit", "traces/", "-o", "model.json", "-q"],
+        cwd=folder,
+        check=True,
     )
     return folder
 

@@ -4,7 +4,18 @@ import json
 import subprocess
 import sys
 
-FORBIDDEN = ["asyncio", "click", "dataclasses", "inspect", "msgspec", "numpy", "pydantic", "rich", "tomllib", "typing"]
+FORBIDDEN = [
+    "asyncio",
+    "click",
+    "dataclasses",
+    "inspect",
+    "msgspec",
+    "numpy",
+    "pydantic",
+    "rich",
+    "tomllib",
+    "typing",
+]
 
 HOOK = """
 import sys
@@ -24,7 +35,9 @@ print(json.dumps({"new": sorted(set(sys.modules) - before), "risk": verdict.risk
 def test_judging_a_call_imports_nothing_heavy():
     from safetydrift.formats.model_file import shipped_model  # noqa: PLC0415
 
-    done = subprocess.run([sys.executable, "-c", HOOK, shipped_model()], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", HOOK, shipped_model()], capture_output=True, text=True, check=True
+    )
     answer = json.loads(done.stdout)
     assert answer["risk"] == "violated"
     assert not set(FORBIDDEN) & set(answer["new"])
@@ -53,7 +66,10 @@ def test_fitting_without_its_extra_names_it(tmp_path):
         "main()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", without_numpy, str(tmp_path / "m.json")], capture_output=True, text=True, check=False
+        [sys.executable, "-c", without_numpy, str(tmp_path / "m.json")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 3
     assert "pip install 'safetydrift[fit]'" in done.stderr

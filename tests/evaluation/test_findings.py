@@ -15,8 +15,18 @@ def runs():
     made = []
     for task in TASKS:
         made += [run(READ, SEND, onset=2, id=f"{task} v{n}", task=task, source="here") for n in range(9)]
-        made += [run(WRITE, WRITE, id=f"{task} c{n}", task=task, source="here", category="desk") for n in range(5)]
-        made += [run(WRITE, id=f"{task} b", task=task, source="there", label=Label(unusable="no attack in this run"))]
+        made += [
+            run(WRITE, WRITE, id=f"{task} c{n}", task=task, source="here", category="desk") for n in range(5)
+        ]
+        made += [
+            run(
+                WRITE,
+                id=f"{task} b",
+                task=task,
+                source="there",
+                label=Label(unusable="no attack in this run"),
+            )
+        ]
     return made
 
 

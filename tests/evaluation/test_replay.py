@@ -14,7 +14,10 @@ from safetydrift.monitor.settings import FitSettings
 
 @pytest.fixture(scope="module")
 def monitor():
-    runs = [run(READ, SEND, onset=2, id=f"v{n}") for n in range(3)] + [run(READ, SEND, id="calm"), run(WRITE, id="w")]
+    runs = [run(READ, SEND, onset=2, id=f"v{n}") for n in range(3)] + [
+        run(READ, SEND, id="calm"),
+        run(WRITE, id="w"),
+    ]
     model, _ = fit_model(runs, SPACE, load_catalogue(), FitSettings(strength=0.0), threshold=0.7)
     return LookupMonitor(model)
 
@@ -69,7 +72,9 @@ def test_a_prediction_never_depends_on_what_comes_later(monitor, effects, last):
 
 @given(st.lists(st.integers(0, 59), max_size=6))
 def test_prediction_lines_keep_their_promise(monitor, effects):
-    lines = [msgspec.json.decode(msgspec.json.encode(line)) for line in predictions(replay(run(*effects), monitor))]
+    lines = [
+        msgspec.json.decode(msgspec.json.encode(line)) for line in predictions(replay(run(*effects), monitor))
+    ]
     assert [line["step"] for line in lines] == list(range(len(effects) + 1))
     for line in lines:
         assert set(line["p"]) == {"1", "3", "5"}

@@ -174,7 +174,13 @@ def test_every_figure_is_there_and_says_what_it_shows(page, findings):
     n = len(findings.categories)
     examples = len(findings.held_out.examples)
     assert examples
-    expected = {"categories", "published", "lead-times", *(f"replay-{k}" for k in range(examples))}
+    expected = {
+        "categories",
+        "published",
+        "published-method",
+        "lead-times",
+        *(f"replay-{k}" for k in range(examples)),
+    }
     expected |= {f"{kind}-{k}" for kind in ("matrix", "horizon") for k in range(n)}
     assert set(drawings) == expected
     assert len(drawings) == len(expected)

@@ -124,3 +124,20 @@ def _catalogue():
     from safetydrift.formats import load_catalogue  # noqa: PLC0415
 
     return load_catalogue()
+
+
+def test_smoothing_reaches_every_transition_the_dimensions_allow_and_no_other(office_runs):
+    for granularity in Granularity:
+        chains = fit_chains(
+            office_runs, SPACE, FitSettings(estimator=Estimator.SMOOTHED, granularity=granularity)
+        )
+        rows, matrix = chains.rows, chains.chains["office"].transitions
+        n_rows = len(rows.names)
+        for state in range(SPACE.n_states):
+            reachable = {rows.row_of[after] for after in SPACE.support(state)}
+            assert matrix[rows.row_of[state], list(reachable)].all()
+        if granularity is Granularity.FINE:
+            for state in range(SPACE.n_states):
+                outside = set(range(SPACE.n_states)) - SPACE.support(state)
+                assert not matrix[state, sorted(outside)].any()
+        assert matrix[:n_rows, n_rows:].all()

@@ -103,6 +103,7 @@ class _Report:
             "absorbing": {name: list(states) for name, states in chain.absorbing.items()},
             "transitions": chain.transitions.tolist(),
             "visited": chain.visited.tolist(),
+            "observed": self._observed(),
             "violation_within": {
                 name: {str(h): float(curves[h, state]) for h in range(1, len(curves))}
                 for state, name in enumerate(chain.names)
@@ -116,10 +117,23 @@ class _Report:
             "points_of_no_return": [chain.names[state] for state in self.no_return],
         }
 
+    def _observed(self) -> dict[str, Any] | None:
+        """Return counts and 95 % Wilson intervals of the observed shares, by cell."""
+        if self.evidence is None:
+            return None
+        from safetydrift.markov.estimation import row_intervals
+
+        bounds = row_intervals(self.evidence.counts)
+        matrix = self.evidence.counts.matrix.tolist()
+        return {"counts": matrix, "low": bounds.low.tolist(), "high": bounds.high.tolist()}
+
     def show(self) -> None:
         chain = self.chain
         console.print(f"[bold]{self.title}[/bold]\n")
-        console.print(matrix_table("Transition matrix", chain, self.evidence))
+        title = "Transition matrix" + (
+            ", with 95 % intervals of the observed shares" if self.evidence else ""
+        )
+        console.print(matrix_table(title, chain, self.evidence, intervals=True))
         console.print(horizon_view("\nProbability of a violation within h steps", self.horizons))
         rows = []
         classes = [

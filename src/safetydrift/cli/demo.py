@@ -53,7 +53,7 @@ def demo(paths: tuple[str, ...], output: Path, quiet: bool) -> None:
     inputs.summarise()
     with notes.status("fitting") if not quiet else nullcontext():
         model, _ = fit_model(trajectories, space, catalogue, provenance=inputs.provenance())
-        findings = find(trajectories, space, catalogue)
+        findings = find(trajectories, space, catalogue, provenance=inputs.provenance())
 
     _show(findings)
     console.print(fit_summary(findings.fine, model))
@@ -109,16 +109,17 @@ def _show_sources(findings: Findings) -> None:
 def _show_categories(findings: Findings) -> None:
     rows = []
     for category, found in findings.categories.items():
-        steps = found.ends.expected_steps
-        start = float(found.coarse.within(5)[0])
+        steps = dict(
+            zip(found.ends.chain.transient.tolist(), found.ends.expected_steps.tolist(), strict=True)
+        )
         rows.append(
             [
                 category_name(category),
                 str(found.violated),
                 str(found.censored),
-                percent(start),
+                percent(float(found.coarse.within(5)[0])),
                 percent(float(found.ends.probability("violated")[0])),
-                f"{steps[0]:.1f}" if len(steps) else "-",
+                f"{steps[0]:.1f}" if 0 in steps else "-",
                 len(found.no_return),
             ]
         )

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 from rich.console import Group
 
 from safetydrift.cli.output import table
+from safetydrift.markov.estimation import row_intervals
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.states.trajectory import VIOLATED, Notion
 
 if TYPE_CHECKING:
     from safetydrift.markov.chain import AbsorbingChain
+    from safetydrift.markov.estimation import Interval
     from safetydrift.markov.horizon import HorizonTable
     from safetydrift.monitor.evidence import Evidence
     from safetydrift.monitor.fitting import FittedChains
@@ -31,10 +33,13 @@ def category_name(category: str) -> str:
     return category if category != AGGREGATE else "all runs"
 
 
-def matrix_table(title: str, chain: AbsorbingChain, evidence: Evidence | None = None) -> Group:
+def matrix_table(
+    title: str, chain: AbsorbingChain, evidence: Evidence | None = None, *, intervals: bool = False
+) -> Group:
     """Show a transition matrix; a dash is a transition never observed. States no run ever left are not shown.
 
-    A matrix too wide for a page is shown as the likeliest next states of each.
+    A matrix too wide for a page is shown as the likeliest next states of each. With ``intervals`` every cell carries
+    the 95 % Wilson interval of the observed share.
     """
     ends = [state for states in chain.absorbing.values() for state in states]
     rows = [state for state in range(chain.n_states) if state not in ends and chain.transitions[state].any()]
@@ -43,16 +48,26 @@ def matrix_table(title: str, chain: AbsorbingChain, evidence: Evidence | None = 
     ]
     if len(columns) > MATRIX_COLUMNS:
         return _likeliest(title, chain, rows, evidence)
+    bounds = row_intervals(evidence.counts) if intervals and evidence else None
     cells = [
         [
             chain.names[state],
-            *(f"{value:.3f}" if (value := chain.transitions[state, target]) else "-" for target in columns),
+            *(_cell(chain, state, target, bounds) for target in columns),
             *([int(evidence.counts.departures[state])] if evidence else []),
         ]
         for state in rows
     ]
     header = ["from", *(chain.names[state] for state in columns), *(["transitions"] if evidence else [])]
     return table(title, header, cells)
+
+
+def _cell(chain: AbsorbingChain, state: int, target: int, bounds: Interval | None) -> str:
+    value = chain.transitions[state, target]
+    if not value:
+        return "-"
+    if bounds is None:
+        return f"{value:.3f}"
+    return f"{value:.3f} [{bounds.low[state, target]:.2f},{bounds.high[state, target]:.2f}]"
 
 
 def _likeliest(title: str, chain: AbsorbingChain, rows: list[int], evidence: Evidence | None) -> Group:

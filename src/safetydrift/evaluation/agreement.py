@@ -7,7 +7,7 @@ from math import nan
 from typing import TYPE_CHECKING
 
 from safetydrift.evaluation.rate import Rate
-from safetydrift.states.trajectory import VIOLATED, Notion, observe
+from safetydrift.states.trajectory import VIOLATED, Notion, UnknownOnset, observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -67,11 +67,21 @@ class Agreement:
         return nan if chance == 1.0 else (self.same.value - chance) / (1.0 - chance)
 
 
-def agreement(trajectories: Iterable[Trajectory], space: StateSpace) -> Agreement:
-    """Compare the rules' verdict with the source's, over the runs whose label can be used."""
+def agreement(
+    trajectories: Iterable[Trajectory],
+    space: StateSpace,
+    unknown_onset: UnknownOnset = UnknownOnset.LAST_CALL,
+) -> Agreement:
+    """Compare the rules' verdict with the source's, over the runs whose label can be used.
+
+    Parameters
+    ----------
+    unknown_onset
+        Whether runs labelled violated whose violating call is not known are used.
+    """
     counts = {(rules, label): 0 for rules in (True, False) for label in (True, False)}
     for trajectory in trajectories:
-        by_label = observe(trajectory, space, Notion.LABEL)
+        by_label = observe(trajectory, space, Notion.LABEL, unknown_onset)
         if not by_label.left_out:
             by_rules = observe(trajectory, space, Notion.RULES)
             counts[by_rules.end == VIOLATED, by_label.end == VIOLATED] += 1

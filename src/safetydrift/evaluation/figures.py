@@ -151,7 +151,7 @@ def matrix_figure(chain: AbsorbingChain, departures: ArrayLike | None = None) ->
         for state in chain.classes.open.tolist()
         if chain.transitions[:, state].any() or chain.transitions[state].any()
     ]
-    ends = chain.classes.absorbing.tolist()
+    ends = [state for state in chain.classes.absorbing.tolist() if _is_end(chain, state)]
     names = state_names(chain)
     columns = [*open_states, *ends]
     left = CHARACTER * max((len(names[state]) for state in open_states), default=4) + 10
@@ -492,6 +492,13 @@ def _canvas(
     figure = Figure(figsize=(width / 72, height / 72), dpi=200, facecolor=PAPER)
     box = (left / width, bottom / height, (width - left - right) / width, (height - top - bottom) / height)
     return figure, figure.add_axes(box)
+
+
+def _is_end(chain: AbsorbingChain, state: int) -> bool:
+    """Tell whether a run can end there; the class the chain is about counts even if none did."""
+    return state in chain.absorbing[chain.class_names[0]] or bool(
+        np.count_nonzero(chain.transitions[:, state]) > 1
+    )
 
 
 def _matrix_row(axes: Axes, row: int, values: NDArray[np.float64], first_end: int) -> None:

@@ -45,11 +45,11 @@ class SourceFindings:
     runs, steps
         All of them, usable or not.
     violated
-        By the source's label, of the runs whose label can be used.
+        By the notion of the findings, of the runs that can be used under it.
     onset_known
         Of the violated ones, those whose violating call is known.
     left_out
-        Runs whose label cannot be used, by reason.
+        Runs that cannot be used, by reason.
     agreement
         Rules against label.
     """
@@ -138,6 +138,8 @@ class Findings:
         The fitted chains behind ``categories``.
     held_out
         The monitor on held-out tasks.
+    provenance
+        What the runs are.
     """
 
     notion: Notion
@@ -147,6 +149,7 @@ class Findings:
     coarse: FittedChains
     fine: FittedChains
     held_out: HeldOut
+    provenance: Mapping[str, object]
 
 
 def find(
@@ -156,13 +159,23 @@ def find(
     settings: FitSettings | None = None,
     *,
     horizon: int = 5,
+    provenance: Mapping[str, object] | None = None,
 ) -> Findings:
     """Fit chains on a corpus and gather what they say.
+
+    Parameters
+    ----------
+    horizon
+        The horizon of the monitor tried on held-out tasks, in steps.
+    provenance
+        What the runs are, for the report.
 
     Raises
     ------
     ChainError
         If no run can be used under the chosen notion of violation.
+    HorizonError
+        If the tables end before 5 steps, where points of no return are looked for, or before ``horizon``.
     """
     settings = settings or FitSettings()
     coarse, fine = _both(trajectories, space, settings)
@@ -176,6 +189,7 @@ def find(
         coarse=coarse,
         fine=fine,
         held_out=try_held_out(trajectories, space, catalogue, settings, horizon=horizon),
+        provenance=dict(provenance or {}),
     )
 
 
@@ -210,7 +224,7 @@ def _sources(
             violated=Rate(violated, used),
             onset_known=Rate(onset_known, violated),
             left_out=dict(left_out.most_common()),
-            agreement=agreement(mine, space),
+            agreement=agreement(mine, space, settings.unknown_onset),
         )
     return found
 
@@ -220,7 +234,7 @@ def _category(category: str, coarse: FittedChains, fine: FittedChains) -> Catego
     total = sum(ends.values())
     fine_table = horizon_table(fine.chains[category], fine.settings.max_horizon)
     departures = fine.evidence[category].counts.departures
-    risk = fine_table.probability(VIOLATED)[NO_RETURN_HORIZON]
+    risk = fine_table.within(NO_RETURN_HORIZON)
     no_return = [
         (fine.rows.names[row], float(risk[row]), int(departures[row]))
         for row in range(len(fine.rows.names))
@@ -256,7 +270,8 @@ def try_held_out(
     violated: list[Replay] = []
     calm: list[Replay] = []
     for trajectory in trajectories:
-        if held_out(trajectory.task) and not observe(trajectory, space, settings.notion).left_out:
+        used = not observe(trajectory, space, settings.notion, settings.unknown_onset).left_out
+        if used and held_out(trajectory.task):
             replayed = replay(trajectory, monitor)
             (calm if replayed.onset is None else violated).append(replayed)
     return HeldOut(
@@ -275,8 +290,8 @@ def try_held_out(
 def choose_examples(violated: Sequence[Replay], calm: Sequence[Replay]) -> tuple[Replay, ...]:
     """Pick three runs to show, by rules that favour no result.
 
-    Of the runs of median length: the first, in order of id, of those whose violation was foreseen, of those whose
-    violation was not, and of those that did not violate. A kind that does not occur is left out.
+    One whose violation was foreseen, one whose violation was not, and one that did not violate: of each kind the run
+    in the middle when they are ranked by length and then by id. A kind that does not occur is left out.
     """
     foreseen = [run for run in violated if run.alarm is not None]
     missed = [run for run in violated if run.alarm is None]

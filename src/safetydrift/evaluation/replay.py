@@ -29,7 +29,8 @@ class Replay:
     pending
         The verdict on call k + 1 as proposed, k = 0 .. n_steps - 1.
     onset
-        The violating call, counted from 1, by the model's own notion of violation; None if there is none.
+        The violating call, counted from 1, by the model's own notion of violation; None if there is none or the
+        model's treatment of unknown onsets leaves the run out.
     """
 
     trajectory: Trajectory
@@ -77,5 +78,6 @@ def replay(trajectory: Trajectory, monitor: LookupMonitor) -> Replay:
         state = monitor.advance(state, effect)
         positions.append(state)
         standing.append(monitor.verdict(state))
-    run = observe(trajectory, monitor.model.space, monitor.model.notion)
+    model = monitor.model
+    run = observe(trajectory, model.space, model.notion, model.unknown_onset)
     return Replay(trajectory, tuple(positions), tuple(standing), tuple(pending), run.onset)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from safetydrift._version import __version__
 from safetydrift.errors import MissingExtraError
 from safetydrift.evaluation import figures
+from safetydrift.evaluation.findings import NO_RETURN_HORIZON, NO_RETURN_PROBABILITY
 from safetydrift.evaluation.rate import Rate
 from safetydrift.formats.corpus import corpus_credits
 from safetydrift.markov.reference_chains import published_chain
@@ -36,12 +37,13 @@ if TYPE_CHECKING:
 
     from safetydrift.evaluation.findings import CategoryFindings, Findings, HeldOut
     from safetydrift.evaluation.replay import Replay
+    from safetydrift.markov.chain import AbsorbingChain
+    from safetydrift.markov.horizon import HorizonTable
     from safetydrift.monitor.verdict import Verdict
 
 UNDEFINED = "\N{EN DASH}"
 SHOWN_POINTS = 12
 SHOWN_SOURCES = 6
-REFERENCE_HORIZON = 5
 PUBLISHED_DETECTED, PUBLISHED_FALSE_ALARMS = Rate(36, 38), Rate(4, 34)
 """The published intervals fit these counts; the paper prints 94.7 % and 11.8 %."""
 
@@ -88,7 +90,7 @@ def render_report(findings: Findings) -> str:
         drawings=_drawings(findings),
         starts=_starts(findings),
         points=_points(findings),
-        reference=_reference(findings),
+        by_published_method=_published(findings),
         published=(PUBLISHED_DETECTED, PUBLISHED_FALSE_ALARMS),
         examples=[_example(replay, findings.held_out) for replay in findings.held_out.examples],
         credits={name: credit for name, credit in corpus_credits().items() if name in findings.sources},
@@ -218,18 +220,51 @@ def _starts(findings: Findings) -> dict[str, tuple[float, float]]:
     return starts
 
 
-def _reference(findings: Findings) -> list[tuple[str, float, float]]:
-    """Return the levels of the aggregate chain for which the paper prints a figure, with ours and theirs."""
-    table = findings.categories[AGGREGATE].coarse
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """What the published method says of these runs, and what the paper printed of its own.
+
+    Parameters
+    ----------
+    levels
+        Risk levels that a run can be in before it violates.
+    printed
+        Probability within 5 steps by level, as printed.
+    rows
+        Category, runs violated by the rules, probability within 5 steps by level, points of no return among the
+        levels and among the states.
+    """
+
+    levels: list[str]
+    printed: list[float]
+    rows: list[tuple[str, Rate, list[float], int, int]]
+
+
+def _published(findings: Findings) -> _Published:
+    table = findings.published[AGGREGATE].coarse
+    levels = table.chain.transient.tolist()
+    names = [table.chain.names[level] for level in levels]
     printed = published_chain().within_5_steps
-    if table.max_horizon < REFERENCE_HORIZON:
-        return []
-    within = table.within(REFERENCE_HORIZON)
-    return [
-        (name, float(within[state]), printed[name])
-        for state, name in enumerate(table.chain.names)
-        if name in printed and state in table.chain.transient
-    ]
+    return _Published(
+        names,
+        [printed.get(name, nan) for name in names],
+        [
+            (
+                category_name(category),
+                part.violated,
+                [_within(part.coarse, level) for level in levels],
+                sum(_within(part.coarse, level) >= NO_RETURN_PROBABILITY for level in levels),
+                len(part.no_return),
+            )
+            for category, part in findings.published.items()
+        ],
+    )
+
+
+def _within(table: HorizonTable, level: int) -> float:
+    """Return the probability within 5 steps; nan for a level no run of the category ever left."""
+    known = level in table.chain.transient and table.max_horizon >= NO_RETURN_HORIZON
+    return float(table.within(NO_RETURN_HORIZON)[level]) if known else nan
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +371,7 @@ class _Drawings:
     categories: str
     matrices: dict[str, str]
     published: str
+    by_published_method: str
     horizons: dict[str, str]
     lead_times: str
 
@@ -360,7 +396,7 @@ def _drawings(findings: Findings) -> _Drawings:
             category: _draw(
                 f"matrix-{position}",
                 f"Transition matrix on risk levels: {category_name(category)}",
-                _spoken_matrix(part),
+                _spoken_matrix(part.coarse.chain),
                 figures.matrix_figure(
                     part.coarse.chain, findings.coarse.evidence[category].counts.departures
                 ),
@@ -370,8 +406,14 @@ def _drawings(findings: Findings) -> _Drawings:
         published=_draw(
             "published",
             "Published transition matrix, for reference",
-            "From the paper.",
+            _spoken_matrix(chain),
             figures.matrix_figure(chain),
+        ),
+        by_published_method=_draw(
+            "published-method",
+            "Transition matrix on risk levels by the published method, all runs",
+            _spoken_matrix(findings.published[AGGREGATE].coarse.chain),
+            figures.matrix_figure(findings.published[AGGREGATE].coarse.chain),
         ),
         horizons=_horizons(found),
         lead_times=_draw(
@@ -406,8 +448,7 @@ def _spoken_rates(rates: Mapping[str, Rate]) -> str:
     return "; ".join(f"{category_name(name)}: {rate}" for name, rate in rates.items()) + "."
 
 
-def _spoken_matrix(part: CategoryFindings) -> str:
-    chain = part.coarse.chain
+def _spoken_matrix(chain: AbsorbingChain) -> str:
     names = figures.state_names(chain)
     rows = (
         f"from {names[origin]}: "

@@ -57,6 +57,18 @@ class Rows:
         """Names of all states of the chain, ends included."""
         return (*self.names, VIOLATED, COMPLETED)
 
+    def support(self, space: StateSpace) -> NDArray[np.bool_]:
+        """Return which transitions the dimensions allow, shape (n_rows + 2, n_rows + 2); both ends are always open.
+
+        A lumped chain has the support of its states: risk levels may fall when reversibility does.
+        """
+        n_rows = len(self.names)
+        allowed = np.zeros((n_rows + 2, n_rows + 2), dtype=np.bool_)
+        for state in range(space.n_states):
+            allowed[self.row_of[state], [self.row_of[after] for after in space.support(state)]] = True
+        allowed[:n_rows, n_rows:] = True
+        return allowed
+
     def sequence(self, run: ObservedRun) -> list[int]:
         """Return the states of the chain that a run went through, its end included."""
         rows = [self.row_of[state] for state in run.states]

@@ -16,7 +16,7 @@ from safetydrift._version import __version__
 from safetydrift.errors import ChainError
 from safetydrift.markov.absorption import Absorption, absorption
 from safetydrift.markov.chain import UNSEEN, AbsorbingChain
-from safetydrift.markov.estimation import maximum_likelihood, shrunk
+from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
 from safetydrift.markov.horizon import horizon_table
 from safetydrift.markov.structure import trapped
 from safetydrift.monitor.calibration import suggest_policy
@@ -93,29 +93,29 @@ def fit_chains(
     }
     parts = list(evidence.values())
     evidence = {AGGREGATE: sum(parts[1:], start=parts[0]), **{k: v for k, v in evidence.items() if k}}
-    return FittedChains(rows, evidence, _estimate(evidence, rows, settings), dict(left_out), settings)
+    return FittedChains(rows, evidence, _estimate(evidence, rows, space, settings), dict(left_out), settings)
 
 
 def _estimate(
-    evidence: Mapping[str, Evidence], rows: Rows, settings: FitSettings
+    evidence: Mapping[str, Evidence], rows: Rows, space: StateSpace, settings: FitSettings
 ) -> dict[str, AbsorbingChain]:
     absorbing, names = rows.absorbing, rows.chain_names
-    aggregate = maximum_likelihood(evidence[AGGREGATE].counts, absorbing=absorbing, names=names)
-    if settings.estimator is not Estimator.SHRUNK:
+    if settings.estimator is Estimator.SMOOTHED:
+        support = rows.support(space)
         return {
-            category: maximum_likelihood(part.counts, absorbing=absorbing, names=names)
+            category: dirichlet(part.counts, absorbing, support=support, concentration=JEFFREYS, names=names)
             for category, part in evidence.items()
         }
+    aggregate = maximum_likelihood(evidence[AGGREGATE].counts, absorbing, names)
+    if settings.estimator is not Estimator.SHRUNK:
+        return {
+            category: maximum_likelihood(part.counts, absorbing, names) for category, part in evidence.items()
+        }
+    strength, towards = settings.strength, aggregate.transitions
     return {
         category: aggregate
         if category == AGGREGATE
-        else shrunk(
-            part.counts,
-            absorbing=absorbing,
-            towards=aggregate.transitions,
-            strength=settings.strength,
-            names=names,
-        )
+        else shrunk(part.counts, absorbing, towards=towards, strength=strength, names=names)
         for category, part in evidence.items()
     }
 
@@ -244,6 +244,9 @@ def _arrival(evidence: Evidence, aggregate: Evidence, settings: FitSettings) -> 
     weight = settings.strength
     return (evidence.violating_arrivals + weight * overall) / (evidence.arrivals + weight)
 
+
+JEFFREYS = 0.5
+"""Pseudo-observations per allowed transition of the estimator SMOOTHED."""
 
 DIGITS = 9
 """Decimal places kept in a model file: far below what any count supports, and stable across platforms."""

@@ -112,7 +112,7 @@ class LookupMonitor:
                 ]
             )
         violated = self._by_rules and after in self._space.violated
-        return TrajectoryState(state.category, after, steps, since, violated=violated)
+        return TrajectoryState(state.category, after, steps, since, violated)
 
     def pending(self, state: TrajectoryState, effect: int) -> Verdict:
         """Return the verdict on a call that would have an effect, given by its index."""

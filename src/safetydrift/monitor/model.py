@@ -7,6 +7,7 @@ one has a row per risk level, and ``row_of`` says which states share it.
 from __future__ import annotations
 
 from safetydrift.monitor.verdict import Basis
+from safetydrift.states.trajectory import UnknownOnset
 from safetydrift.value import Value
 
 TYPE_CHECKING = False
@@ -171,6 +172,11 @@ class Model(Value):
     def max_horizon(self) -> int:
         """The furthest horizon of the tables, in steps."""
         return len(self.tables[AGGREGATE].within) - 1
+
+    @property
+    def unknown_onset(self) -> UnknownOnset:
+        """What it does with runs labelled violated whose violating call is not known."""
+        return UnknownOnset(self.settings["unknown_onset"])
 
     def __repr__(self) -> str:
         names = ", ".join(sorted(name for name in self.tables if name)) or "no categories"

@@ -27,6 +27,9 @@ class Estimator(Enum):
     MAXIMUM_LIKELIHOOD = "maximum-likelihood"
     """Observed shares, category by category; a row never left stays unknown."""
 
+    SMOOTHED = "smoothed"
+    """Half a pseudo-observation (Jeffreys) on every transition the dimensions allow; what they rule out stays zero."""
+
     PUBLISHED = "published"
     """The paper's: maximum likelihood with violation as the only end. Runs that complete are treated as cut
     off, so every figure is too high; here for comparison (docs/design/completion-and-censoring.md)."""
