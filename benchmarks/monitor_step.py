@@ -89,20 +89,14 @@ class Finding:
 class IdiomaticMonitor:
     """Joins and looks up as readable code does when nobody counts nanoseconds."""
 
-    def __init__(self, probabilities: dict[Position, float], threshold: float, horizon: int) -> None:
+    def __init__(self, probabilities: list[float], threshold: float, horizon: int) -> None:
         self.probabilities, self.threshold, self.horizon = probabilities, threshold, horizon
 
     def observe(self, position: Position, effect: Position) -> tuple[Position, Finding]:
-        after = Position(
-            Data(max(position.data, effect.data)), Tool(max(position.tool, effect.tool)), Undo(effect.undo)
-        )
-        probability = self.probabilities[after]
-        alarm = probability >= self.threshold
-        reason = (
-            f"{after.data.name.lower()} data and {after.tool.name.lower()} tools: {probability:.2f} within "
-            f"{self.horizon} steps, threshold {self.threshold:.2f}"
-        )
-        return after, Finding(after, probability, alarm, reason)
+        after = Position(max(position.data, effect.data), max(position.tool, effect.tool), effect.undo)
+        probability = self.probabilities[12 * after.data + 3 * after.tool + after.undo]
+        reason = f"{probability:.2f} within {self.horizon} steps, threshold {self.threshold:.2f}"
+        return after, Finding(after, probability, probability >= self.threshold, reason)
 
 
 class Empty:
@@ -122,15 +116,12 @@ def state_after(monitor: LookupMonitor, steps: int) -> TrajectoryState:
 
 
 def position_of(monitor: LookupMonitor, state: int) -> Position:
-    digits = dict(zip(monitor.model.space.decode(state), monitor.model.space.digits(state), strict=True))
-    return Position(Data(digits["data"]), Tool(digits["tool"]), Undo(digits["reversibility"]))
+    data, tool, undo = monitor.model.space.digits(state)
+    return Position(Data(data), Tool(tool), Undo(undo))
 
 
 def stand_in(monitor: LookupMonitor) -> IdiomaticMonitor:
-    verdicts = monitor.standing(CATEGORY)
-    probabilities = {
-        position_of(monitor, state): verdict.probability for state, verdict in enumerate(verdicts)
-    }
+    probabilities = [verdict.probability for verdict in monitor.standing(CATEGORY)]
     return IdiomaticMonitor(probabilities, monitor.policy.threshold, monitor.policy.horizon)
 
 

@@ -13,6 +13,8 @@ import pytest
 
 from safetydrift.errors import MissingExtraError
 from safetydrift.evaluation import figures
+from safetydrift.evaluation.inline_svg import inline_svg
+from safetydrift.evaluation.palette import CSS_COLOURS
 from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.replay import Replay
 from safetydrift.markov.chain import AbsorbingChain
@@ -69,7 +71,7 @@ DRAW = {
 
 
 def inline(figure, key="a"):
-    return figures.inline_svg(figure, key=key, title="t", description="d")
+    return inline_svg(figure, key=key, title="t", description="d")
 
 
 def texts(svg):
@@ -100,7 +102,8 @@ def test_drawing_leaves_the_settings_of_the_caller_alone():
 def test_no_drawing_chooses_a_backend():
     program = (
         "import sys; from safetydrift.evaluation import figures;"
-        "figures.inline_svg(figures.lead_time_figure({1: 2}), key='a', title='t', description='d');"
+        "from safetydrift.evaluation.inline_svg import inline_svg;"
+        "inline_svg(figures.lead_time_figure({1: 2}), key='a', title='t', description='d');"
         "sys.exit('matplotlib.pyplot' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
@@ -118,7 +121,7 @@ def test_the_settings_of_the_caller_do_not_change_a_drawing():
 def test_every_colour_of_an_inline_drawing_belongs_to_the_page(name):
     svg = inline(DRAW[name]("safe"))
     assert "var(--" in svg
-    assert not [colour for colour in figures.CSS_COLOURS if colour in svg.lower()]
+    assert not [colour for colour in CSS_COLOURS if colour in svg.lower()]
 
 
 def test_ids_of_two_drawings_on_a_page_do_not_meet():
@@ -138,7 +141,7 @@ def test_references_inside_a_drawing_lead_to_something_in_it():
 
 
 def test_a_drawing_has_a_title_and_a_description_for_those_who_cannot_see_it():
-    svg = figures.inline_svg(DRAW["matrix"]("safe"), key="m", title="a <title>", description="what it shows")
+    svg = inline_svg(DRAW["matrix"]("safe"), key="m", title="a <title>", description="what it shows")
     root = ET.fromstring(svg)  # noqa: S314 - our own drawing
     assert root.get("role") == "img"
     assert root.get("aria-labelledby") == "m-title m-desc"
@@ -153,7 +156,7 @@ def test_a_drawing_brings_no_style_sheet_and_no_metadata_into_the_page():
 
 @pytest.mark.parametrize("name", ["matrix", "horizon", "category"])
 def test_a_hostile_name_is_drawn_as_plain_text(name):
-    svg = figures.inline_svg(DRAW[name](HOSTILE), key="a", title=HOSTILE, description=HOSTILE)
+    svg = inline_svg(DRAW[name](HOSTILE), key="a", title=HOSTILE, description=HOSTILE)
     assert "<script" not in svg
     assert any(text and text.startswith("$x^{ <script>") for text in texts(svg))
 

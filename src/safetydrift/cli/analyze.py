@@ -10,7 +10,8 @@ import click
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
 from safetydrift.cli.output import console, emit_json, percent, table
-from safetydrift.cli.tables import NOTION_WORDS, category_name, horizon_view, matrix_table
+from safetydrift.cli.tables import NOTION_WORDS, horizon_view, matrix_table
+from safetydrift.monitor.model import category_name
 from safetydrift.states.trajectory import VIOLATED
 
 if TYPE_CHECKING:

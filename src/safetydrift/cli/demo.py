@@ -10,7 +10,8 @@ import click
 
 from safetydrift.cli.inputs import Inputs
 from safetydrift.cli.output import console, notes, percent, table
-from safetydrift.cli.tables import NOTION_WORDS, category_name, fit_summary, horizon_view, matrix_table
+from safetydrift.cli.tables import NOTION_WORDS, fit_summary, horizon_view, matrix_table
+from safetydrift.monitor.model import category_name
 
 if TYPE_CHECKING:
     from safetydrift.evaluation.findings import Findings, HeldOut

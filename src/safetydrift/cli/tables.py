@@ -8,7 +8,7 @@ from rich.console import Group
 
 from safetydrift.cli.output import table
 from safetydrift.markov.estimation import row_intervals
-from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.model import category_name
 from safetydrift.states.trajectory import VIOLATED, Notion
 
 if TYPE_CHECKING:
@@ -26,11 +26,6 @@ NOTION_WORDS = {
     Notion.LABEL: "violation = the source's own label, at its onset",
     Notion.RULES: "violation = the rules of the state space",
 }
-
-
-def category_name(category: str) -> str:
-    """Name a category in tables."""
-    return category if category != AGGREGATE else "all runs"
 
 
 def matrix_table(

@@ -9,17 +9,26 @@ never over several lines.
 
 from __future__ import annotations
 
-import re
-import warnings
 from functools import wraps
-from io import StringIO
 from math import isnan
 from typing import TYPE_CHECKING, ParamSpec
-from xml.etree import ElementTree as ET
 
 import numpy as np
 
 from safetydrift.errors import MissingExtraError
+from safetydrift.evaluation.palette import (
+    BLACK,
+    BLUE,
+    GREEN,
+    GRID,
+    INK,
+    MUTED,
+    PAPER,
+    PURPLE,
+    SERIES,
+    STYLE,
+    VERMILLION,
+)
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.verdict import Basis
 
@@ -31,7 +40,7 @@ except ImportError as error:
     raise MissingExtraError("matplotlib", "report", "the report") from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import ArrayLike, NDArray
@@ -40,66 +49,6 @@ if TYPE_CHECKING:
     from safetydrift.evaluation.replay import Replay
     from safetydrift.markov.chain import AbsorbingChain
     from safetydrift.markov.horizon import HorizonTable
-
-INK, MUTED, GRID, PAPER = "#1c2026", "#5a6270", "#d9dde3", "#ffffff"
-BLUE, GREEN, ORANGE, VERMILLION, PURPLE, SKY = (
-    "#0072b2",
-    "#009e73",
-    "#e69f00",
-    "#d55e00",
-    "#cc79a7",
-    "#56b4e9",
-)
-
-BLACK = "#15181c"
-"""Dark on light and on dark pages alike; no variable."""
-
-CSS_COLOURS = {
-    INK: "var(--ink)",
-    MUTED: "var(--muted)",
-    GRID: "var(--grid)",
-    PAPER: "var(--paper)",
-    BLUE: "var(--blue)",
-    GREEN: "var(--green)",
-    ORANGE: "var(--orange)",
-    VERMILLION: "var(--vermillion)",
-    PURPLE: "var(--purple)",
-    SKY: "var(--sky)",
-}
-"""What each colour becomes in an inline drawing, so that one drawing serves light and dark pages."""
-
-SERIES = ((BLUE, "o"), (GREEN, "s"), (ORANGE, "^"), (VERMILLION, "D"), (PURPLE, "v"), (SKY, "P"))
-"""Colour and marker of each curve, in the order of the states."""
-
-STYLE = {
-    "font.family": "sans-serif",
-    "font.size": 9.5,
-    "text.color": INK,
-    "axes.edgecolor": GRID,
-    "axes.facecolor": "none",
-    "axes.labelcolor": MUTED,
-    "axes.labelsize": 9,
-    "axes.linewidth": 0.8,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.axisbelow": True,
-    "grid.color": GRID,
-    "grid.linewidth": 0.6,
-    "xtick.color": GRID,
-    "ytick.color": GRID,
-    "xtick.labelcolor": INK,
-    "ytick.labelcolor": INK,
-    "xtick.labelsize": 9,
-    "ytick.labelsize": 9,
-    "xtick.major.size": 3,
-    "ytick.major.size": 0,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 4,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "safetydrift",
-}
 
 WIDTH = 320.0
 """Width of most figures, in points: legible when scaled to the width of a phone."""
@@ -354,90 +303,6 @@ def replay_figure(replay: Replay, threshold: float, *, pending_threshold: float 
         columnspacing=1.4,
     )
     return figure
-
-
-# -- an inline drawing ----------------------------------------------------------------------------------
-
-
-def inline_svg(figure: Figure, *, key: str, title: str, description: str) -> str:
-    """Return a figure as an ``svg`` element to stand inside a page.
-
-    Colours become variables of the page's style sheet (`CSS_COLOURS`), fonts are the page's, and nothing depends
-    on when or where it was drawn.
-
-    Parameters
-    ----------
-    figure
-        A figure of this module.
-    key
-        Distinguishes the element's ids from those of other drawings on the page: a letter, then letters, digits
-        and hyphens.
-    title, description
-        What a reader who cannot see the drawing is told.
-    """
-    stream = StringIO()
-    with style.context(["default", STYLE]), warnings.catch_warnings():
-        # The page's fonts will have the glyph that matplotlib's own font lacks.
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-        figure.savefig(stream, format="svg", facecolor="none", metadata={"Date": None, "Creator": None})
-    drawn = ET.fromstring(stream.getvalue())  # noqa: S314 - written a line ago, by us
-    root = ET.Element(
-        "svg",
-        {
-            "viewBox": drawn.attrib["viewBox"],
-            "role": "img",
-            "aria-labelledby": f"{key}-title {key}-desc",
-            "style": f"--natural: {float(drawn.attrib['viewBox'].split()[2]):g}",
-        },
-    )
-    ET.SubElement(root, "title", {"id": f"{key}-title"}).text = title
-    ET.SubElement(root, "desc", {"id": f"{key}-desc"}).text = description
-    root.extend(part for part in (_cleaned(part, key) for part in drawn) if part is not None)
-    return ET.tostring(root, encoding="unicode")
-
-
-_UNWANTED = frozenset({"metadata", "style"})
-_FONT_SIZE = re.compile(r"[\d.]+px")
-_COLOUR = re.compile("|".join(CSS_COLOURS), re.IGNORECASE)
-
-
-def _cleaned(element: ET.Element, key: str) -> ET.Element | None:
-    """Return a copy fit for a page; None for what only a file of its own needs, or draws nothing."""
-    tag = _local(element.tag)
-    if tag in _UNWANTED or element.get("style") == "fill: none":
-        return None
-    copy = ET.Element(tag, dict(_attributes(tag, element, key)))
-    copy.text = element.text if tag == "text" else None
-    copy.extend(part for part in (_cleaned(part, key) for part in element) if part is not None)
-    return copy if len(copy) or tag not in {"g", "defs"} else None
-
-
-def _attributes(tag: str, element: ET.Element, key: str) -> Iterator[tuple[str, str]]:
-    """Yield attributes without namespaces, ids prefixed, colours variable."""
-    for name, value in ((_local(name), value) for name, value in element.attrib.items()):
-        if name == "id":
-            if tag != "g":  # groups are numbered by matplotlib, and never referred to
-                yield name, f"{key}-{value}"
-        elif name == "style":
-            yield name, "; ".join(_declarations(value))
-        elif name == "href":
-            yield name, value.replace("#", f"#{key}-")
-        else:
-            yield name, value.replace("url(#", f"url(#{key}-")
-
-
-def _declarations(styles: str) -> Iterator[str]:
-    """Yield what the page may keep of a style attribute: all but the font, of which only the size."""
-    for declaration in styles.split(";"):
-        name, _, value = declaration.strip().partition(": ")
-        if name == "font":
-            yield f"font-size: {''.join(_FONT_SIZE.findall(value)[:1])}"
-        elif name != "font-family":
-            yield f"{name}: {_COLOUR.sub(lambda found: CSS_COLOURS[found[0].lower()], value)}"
-
-
-def _local(name: str) -> str:
-    return name.rpartition("}")[2]
 
 
 # -- names and numbers ----------------------------------------------------------------------------------

@@ -16,10 +16,11 @@ from safetydrift._version import __version__
 from safetydrift.errors import MissingExtraError
 from safetydrift.evaluation import figures
 from safetydrift.evaluation.findings import NO_RETURN_HORIZON, NO_RETURN_PROBABILITY
+from safetydrift.evaluation.inline_svg import inline_svg
 from safetydrift.evaluation.rate import Rate
 from safetydrift.formats.corpus import corpus_credits
 from safetydrift.markov.reference_chains import published_chain
-from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.model import AGGREGATE, category_name
 from safetydrift.monitor.settings import Estimator
 from safetydrift.monitor.verdict import Basis
 from safetydrift.states.trajectory import VIOLATED, Notion
@@ -95,6 +96,7 @@ def render_report(findings: Findings) -> str:
         examples=[_example(replay, findings.held_out) for replay in findings.held_out.examples],
         credits={name: credit for name, credit in corpus_credits().items() if name in findings.sources},
         settings=findings.fine.settings.definition(),
+        provenance=findings.provenance,
         shrunk=findings.fine.settings.estimator is Estimator.SHRUNK,
         warning=_warning(findings.held_out.lead_times),
     )
@@ -112,11 +114,6 @@ def percent(value: float) -> str:
 def decimal(value: float, places: int = 2) -> str:
     """Write a figure with so many decimal places; what is undefined is a dash."""
     return f"{value:.{places}f}" if isfinite(value) else UNDEFINED
-
-
-def category_name(category: str) -> str:
-    """Name a category."""
-    return "all runs" if category == AGGREGATE else category
 
 
 def in_words(rate: Rate) -> str:
@@ -302,7 +299,7 @@ def _example(replay: Replay, held_out: HeldOut) -> _Example:
         heading,
         outcome,
         [_call(replay, held_out, step) for step in range(len(replay.standing))],
-        figures.inline_svg(
+        inline_svg(
             figures.replay_figure(replay, policy.threshold, pending_threshold=policy.pending_threshold),
             key=f"replay-{held_out.examples.index(replay)}",
             title=f"Probability of a violation within {policy.horizon} steps along the run",
@@ -441,7 +438,7 @@ def _horizons(found: Mapping[str, CategoryFindings]) -> dict[str, str]:
 
 
 def _draw(key: str, title: str, description: str, figure: Figure) -> str:
-    return figures.inline_svg(figure, key=key, title=title, description=description)
+    return inline_svg(figure, key=key, title=title, description=description)
 
 
 def _spoken_rates(rates: Mapping[str, Rate]) -> str:

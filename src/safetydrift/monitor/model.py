@@ -24,6 +24,11 @@ AGGREGATE = ""
 """The category of runs whose category is unknown: the tables fitted on all of them."""
 
 
+def category_name(category: str) -> str:
+    """Name a category for people."""
+    return "all runs" if category == AGGREGATE else category
+
+
 class RiskTable(Value):
     """What one chain says about each of its rows.
 
