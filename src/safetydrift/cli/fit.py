@@ -79,4 +79,5 @@ def fit(
         from safetydrift.cli.tables import fit_summary
 
         console.print(fit_summary(chains, model))
+    if not quiet:
         notes.print(f"model written to {output}")

@@ -58,7 +58,7 @@ class Labeler:
     ('credentials', 'read_only', 'fully_reversible')
     """
 
-    __slots__ = ("_by_language", "_by_name", "_plain", "catalogue", "trusted_servers")
+    __slots__ = ("_by_language", "_by_name", "_by_path", "_plain", "catalogue", "trusted_servers")
 
     def __init__(self, catalogue: Catalogue, trusted_servers: Iterable[str] = frozenset()) -> None:
         self.catalogue = catalogue
@@ -69,6 +69,7 @@ class Labeler:
             for language, reader in READERS.items()
         }
         self._by_name = lru_cache(_MEMO_SIZE)(self._guess)
+        self._by_path = lru_cache(_MEMO_SIZE)(catalogue.path)
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -141,7 +142,7 @@ class Labeler:
             if paths is None:
                 return self._cautious(entry, f"the argument {argument!r} of {call.name} is too long")
             for path in paths:
-                told = self.catalogue.path(path)
+                told = (self._by_path if len(path) <= _MEMO_TEXT else self.catalogue.path)(path)
                 if told is not None and join(ranks, told.ranks) != ranks:
                     ranks = join(ranks, told.ranks)
                     reasons.append(f"{_shown(path)}: {told.note}")

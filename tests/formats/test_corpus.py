@@ -1,0 +1,105 @@
+import json
+from collections import Counter
+from hashlib import sha256
+
+import numpy as np
+import pytest
+
+from safetydrift.effects.labeler import Labeler
+from safetydrift.effects.labeling import label_trace
+from safetydrift.formats import TrajectoryReader, load_catalogue, load_model, load_space, read_traces
+from safetydrift.formats.corpus import (
+    UNCATALOGUED,
+    build_corpus,
+    corpus_credits,
+    corpus_file,
+    corpus_manifest,
+)
+from safetydrift.monitor.fitting import fit_model
+from safetydrift.states.trajectory import Notion
+
+SPACE, CATALOGUE = load_space("paper"), load_catalogue()
+
+
+@pytest.fixture(scope="module")
+def runs():
+    return list(TrajectoryReader(["corpus"], SPACE, Labeler(CATALOGUE)))
+
+
+def test_the_corpus_is_the_one_its_manifest_describes(runs):
+    manifest = corpus_manifest()
+    assert sha256(corpus_file().read_bytes()).hexdigest() == manifest["runs_sha256"]
+    assert manifest["space"]["identity"] == SPACE.identity
+    assert manifest["catalogue"]["identity"] == CATALOGUE.identity
+    found = Counter(run.source for run in runs)
+    assert found == {source: part["runs"] for source, part in manifest["sources"].items()}
+    for source, part in manifest["sources"].items():
+        mine = [run for run in runs if run.source == source]
+        assert sum(run.n_steps for run in mine) == part["steps"]
+        usable = [run.label.violated for run in mine if not run.label.unusable]
+        assert (usable.count(True), usable.count(False)) == (part["violated"], part["not_violated"])
+
+
+def test_the_labels_are_those_the_sources_publish():
+    sources = corpus_manifest()["sources"]
+    # AgentDojo counts 4,316 of 30,655; seven of them are violated without having made a call.
+    assert (sources["agentdojo"]["violated"] + 7, sources["agentdojo"]["not_violated"]) == (
+        4316,
+        30655 - 4316,
+    )
+    assert (sources["agentdyn"]["violated"], sources["agentdyn"]["not_violated"]) == (2852, 24639 - 2852)
+    assert (sources["odcv_bench"]["violated"], sources["odcv_bench"]["not_violated"]) == (228, 532)
+    assert (sources["openagentsafety"]["violated"], sources["openagentsafety"]["not_violated"]) == (288, 199)
+    assert sources["tau_bench"]["violated"] == sources["tau_bench"]["not_violated"] == 0
+
+
+def test_no_text_of_the_originals_is_in_the_corpus(runs):
+    known = {*CATALOGUE.tools, UNCATALOGUED}
+    assert all(tool in known for run in runs for tool in run.tools)
+    assert max(len(text) for run in runs for text in (run.id, run.task, run.category, run.model)) < 200
+
+
+def test_every_source_is_credited():
+    assert set(corpus_credits()) == set(corpus_manifest()["sources"])
+
+
+def test_the_shipped_model_is_the_one_fitted_on_the_shipped_corpus(runs):
+    shipped = load_model()
+    assert shipped.catalogue == CATALOGUE
+    assert shipped.notion is Notion.LABEL
+    again, _ = fit_model(runs, SPACE, CATALOGUE)
+    assert again.policy.threshold == pytest.approx(shipped.policy.threshold, abs=1e-8)
+    assert again.policy.pending_threshold == pytest.approx(shipped.policy.pending_threshold, abs=1e-8)
+    for category, table in again.tables.items():
+        assert table.counts == shipped.tables[category].counts
+        for name in ("within", "uncertain", "eventually", "arrival", "expected_steps"):
+            ours, theirs = (np.array(getattr(one, name)) for one in (table, shipped.tables[category]))
+            np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-8, equal_nan=True)
+
+
+@pytest.mark.shared
+def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_traces, tmp_path):
+    shipped = {run.id: run for run in runs}
+    for source, name in (
+        ("agentdojo", "gpt-4o-mini-2024-07-18.jsonl.xz"),
+        ("odcv_bench", "current.gpt-oss-20b-mandated.jsonl.xz"),
+        ("tau_bench", "gpt-4o-airline.json.xz"),
+    ):
+        path = shared_traces / source / name
+        assert sha256(path.read_bytes()).hexdigest() == corpus_manifest()["inputs_sha256"][source][name]
+        labeler = Labeler(CATALOGUE)
+        for trace in read_traces([path]):
+            run = label_trace(trace.replace(source=source), labeler, SPACE)
+            assert run.replace(tools=()) == shipped[run.id].replace(tools=())
+
+
+@pytest.mark.shared
+def test_a_corpus_can_be_built_of_any_folder_of_sources(shared_traces, tmp_path):
+    (tmp_path / "in" / "tau_bench").mkdir(parents=True)
+    original = shared_traces / "tau_bench" / "gpt-4o-airline.json.xz"
+    (tmp_path / "in" / "tau_bench" / original.name).write_bytes(original.read_bytes())
+    manifest = build_corpus(tmp_path / "in", tmp_path / "out", SPACE, CATALOGUE)
+    assert manifest["sources"]["tau_bench"]["runs"] == 200
+    assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == manifest
+    again = list(TrajectoryReader([tmp_path / "out" / "runs.jsonl.xz"], SPACE, Labeler(CATALOGUE)))
+    assert len(again) == 200
