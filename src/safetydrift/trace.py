@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from safetydrift.value import Value
+from safetydrift.value import Value, set_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,7 +56,12 @@ class ToolCall(Value):
         malformed: str | None = None,
         hints: Mapping[str, bool] | None = None,
     ) -> None:
-        self._fill(name=name, args={} if args is None else args, id=id, malformed=malformed, hints=hints)
+        # One by one: traces hold millions of these, and a loop over names would double the time to read them.
+        set_field(self, "name", name)
+        set_field(self, "args", {} if args is None else args)
+        set_field(self, "id", id)
+        set_field(self, "malformed", malformed)
+        set_field(self, "hints", hints)
 
 
 class Step(Value):
@@ -91,7 +96,11 @@ class Step(Value):
         turn: int = 0,
         said: str = "",
     ) -> None:
-        self._fill(call=call, result=result, error=error, turn=turn, said=said)
+        set_field(self, "call", call)
+        set_field(self, "result", result)
+        set_field(self, "error", error)
+        set_field(self, "turn", turn)
+        set_field(self, "said", said)
 
 
 class Label(Value):

@@ -12,7 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn, Self
 
-_set = object.__setattr__
+set_field = object.__setattr__
+"""Set one field from inside a constructor; for the few values that are made too often for `Value._fill`."""
 
 
 class Value:
@@ -23,7 +24,7 @@ class Value:
     def _fill(self, **fields: Any) -> None:
         """Set the fields; only a constructor may call this."""
         for name, value in fields.items():
-            _set(self, name, value)
+            set_field(self, name, value)
 
     def _fields(self) -> tuple[Any, ...]:
         return tuple([getattr(self, name) for name in self.__slots__])
@@ -57,5 +58,5 @@ class Value:
 def _rebuild(cls: type[Value], fields: tuple[Any, ...]) -> Value:
     value = cls.__new__(cls)
     for name, field in zip(cls.__slots__, fields, strict=True):
-        _set(value, name, field)
+        set_field(value, name, field)
     return value

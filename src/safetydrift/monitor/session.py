@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from safetydrift.value import Value
-
-_set = object.__setattr__
+from safetydrift.value import Value, set_field
 
 
 class TrajectoryState(Value):
@@ -35,8 +33,8 @@ class TrajectoryState(Value):
         self, category: str, state: int, steps: int, since: tuple[int, ...], violated: bool = False
     ) -> None:
         # One is made at every step; naming the fields one by one takes half the time of `_fill`.
-        _set(self, "category", category)
-        _set(self, "state", state)
-        _set(self, "steps", steps)
-        _set(self, "since", since)
-        _set(self, "violated", violated)
+        set_field(self, "category", category)
+        set_field(self, "state", state)
+        set_field(self, "steps", steps)
+        set_field(self, "since", since)
+        set_field(self, "violated", violated)
