@@ -1,4 +1,5 @@
 """Run the Python examples of the README and of the docs, each page in a folder of its own."""
+
 from __future__ import annotations
 
 import os
@@ -26,5 +27,8 @@ def _leave(namespace: MutableMapping[str, Any]) -> None:
 
 
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser()], patterns=["README.md", "docs/*.md", "docs/**/*.md"], setup=_enter, teardown=_leave
+    parsers=[PythonCodeBlockParser()],
+    patterns=["README.md", "docs/*.md", "docs/**/*.md"],
+    setup=_enter,
+    teardown=_leave,
 ).pytest()
