@@ -26,7 +26,9 @@ demo: $(VENV)/run.stamp  ## Fit on real agent runs, report the findings, replay 
 	$(BIN)/safetydrift demo --output build/demo
 
 test: $(VENV)/dev.stamp lint types imports  ## Lint, types, import contract, tests, docs examples
+	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest -m 'not long' $(PYTEST_ARGS)
+	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
 test-long: $(VENV)/dev.stamp  ## The suites that take longer than a coffee

@@ -180,6 +180,29 @@ def test_a_mistake_is_named_on_standard_error_with_its_exit_code(traces, tmp_pat
     assert not any(tmp_path.iterdir())
 
 
+def test_the_main_job_runs_on_traces_of_ones_own(traces, tmp_path):
+    done = safetydrift("demo", traces, "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "violation = the source's own label" in done.stdout
+    assert "The published method on the same runs" in done.stdout
+    assert load_model(tmp_path / "out" / "model.json").tables["office"].departures[0] == 12
+    assert "<html" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_the_main_job_says_what_cannot_be_held_out(tmp_path):
+    write_traces([office_trace(n * 4, violated=n % 2 == 0) for n in range(4)], tmp_path / "one-task.jsonl")
+    done = safetydrift("demo", tmp_path / "one-task.jsonl", "-o", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    assert "no task is left to hold out" in done.stdout + done.stderr
+
+
+def test_the_corpus_says_what_it_holds_and_whom_it_is_owed_to():
+    shown = safetydrift("corpus", "info").stdout
+    assert "34,420" in shown
+    assert "Debenedetti" in shown
+    assert json.loads(safetydrift("corpus", "info", "--json").stdout)["sources"]["tau_bench"]["runs"] == 200
+
+
 def test_bad_records_stop_a_verb_unless_they_are_skipped_and_counted(traces, tmp_path):
     damaged = tmp_path / "damaged.jsonl"
     lines = traces.read_text().splitlines()

@@ -58,7 +58,8 @@ def demo(paths: tuple[str, ...], output: Path, quiet: bool) -> None:
 
     _show(findings)
     console.print(fit_summary(findings.fine, model))
-    console.print("\n[bold]Three runs on tasks the monitor was not fitted on[/bold]")
+    if findings.held_out.examples:
+        console.print("\n[bold]Runs on tasks the monitor was not fitted on[/bold]")
     for example in findings.held_out.examples:
         console.print(replay_view(example, findings.held_out.monitor))
         console.print(outcome(example))
@@ -171,6 +172,9 @@ def _show_published(findings: Findings) -> None:
 
 
 def _show_held_out(held_out: HeldOut) -> None:
+    if not held_out.tasks_tried:
+        console.print(f"\n[bold]Of {held_out.tasks_fitted} tasks, no task is left to hold out[/bold]")
+        return
     policy = held_out.monitor.policy
     rows = [
         ["violations foreseen (alarm before the violating call)", str(held_out.detected)],

@@ -263,8 +263,13 @@ def try_held_out(
     *,
     horizon: int = 5,
 ) -> HeldOut:
-    """Fit a monitor without the held-out tasks and replay their runs."""
+    """Fit a monitor without the held-out tasks and replay their runs.
+
+    With so few tasks that all or none are held out, nothing is tried, and the monitor is fitted on everything.
+    """
     fitted_on = [run for run in trajectories if not held_out(run.task)]
+    if len(fitted_on) in {0, len(trajectories)}:
+        fitted_on, trajectories = list(trajectories), []
     model, _ = fit_model(fitted_on, space, catalogue, settings, horizon=horizon)
     monitor = LookupMonitor(model)
     violated: list[Replay] = []
