@@ -187,6 +187,12 @@ def test_the_main_job_runs_on_traces_of_ones_own(traces, tmp_path):
     assert "The published method on the same runs" in done.stdout
     assert load_model(tmp_path / "out" / "model.json").tables["office"].departures[0] == 12
     assert "<html" in (tmp_path / "out" / "report.html").read_text()
+    found = json.loads(safetydrift("demo", traces, "-o", tmp_path / "again", "--json").stdout)
+    assert found["sources"]["own"]["violated"]["hits"] == 4
+    assert found["categories"]["office"]["within"]["safe"][0] == 0.0
+    assert (tmp_path / "again" / "report.html").read_bytes() == (
+        tmp_path / "out" / "report.html"
+    ).read_bytes()
 
 
 def test_the_main_job_says_what_cannot_be_held_out(tmp_path):
@@ -201,6 +207,26 @@ def test_the_corpus_says_what_it_holds_and_whom_it_is_owed_to():
     assert "34,420" in shown
     assert "Debenedetti" in shown
     assert json.loads(safetydrift("corpus", "info", "--json").stdout)["sources"]["tau_bench"]["runs"] == 200
+
+
+def test_names_chosen_by_others_cannot_speak_to_the_terminal(tmp_path):
+    hostile = "\x1b[2Jgone[/bold][red]\x07"
+    trace = office_trace(0, violated=True)
+    steps = tuple(step.replace(call=step.call.replace(name=hostile)) for step in trace.steps)
+    write_traces([trace.replace(id=hostile, category=hostile, steps=steps)], tmp_path / "t.jsonl")
+    model = tmp_path / "m.json"
+    for args in (
+        ["fit", tmp_path / "t.jsonl", "-o", model],
+        ["replay", tmp_path / "t.jsonl", "--model", model],
+        ["label", tmp_path / "t.jsonl"],
+        ["analyze", tmp_path / "t.jsonl", "--category", hostile],
+        ["demo", tmp_path / "t.jsonl", "-o", tmp_path / "out"],
+    ):
+        done = safetydrift(*args)
+        assert done.returncode == 0, done.stderr
+        assert "\x1b" not in done.stdout + done.stderr
+        assert "\x07" not in done.stdout + done.stderr
+        assert "[/bold][red]" in done.stdout
 
 
 def test_bad_records_stop_a_verb_unless_they_are_skipped_and_counted(traces, tmp_path):

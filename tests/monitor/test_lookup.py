@@ -1,5 +1,6 @@
 import pickle
 from math import isnan
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
@@ -15,13 +16,17 @@ from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.trajectory import Notion
 from safetydrift.trace import Step, ToolCall
 
+if TYPE_CHECKING:
+    from safetydrift.monitor.protocol import Monitor
+
 INBOX = Step(ToolCall("read_inbox"), "three messages")
 MAIL = ToolCall("send_email", {"recipients": ["a@example.org"], "body": "hello"})
 
 
 @pytest.fixture
 def monitor(office):
-    return LookupMonitor(office)
+    follows_the_protocol: Monitor = LookupMonitor(office)  # checked by mypy
+    return follows_the_protocol
 
 
 def test_a_proposed_call_is_judged_by_what_it_may_itself_do(monitor):

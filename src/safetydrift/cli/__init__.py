@@ -14,7 +14,9 @@ def main() -> None:
     from safetydrift.errors import MissingExtraError, SafetyDriftError
 
     def refuse(error: SafetyDriftError) -> None:
-        click.secho(f"error: {error}", fg="red", err=True)
+        from safetydrift.cli.output import shown
+
+        click.secho(shown(f"error: {error}"), fg="red", err=True)
         sys.exit(EXIT_REFUSED)
 
     try:

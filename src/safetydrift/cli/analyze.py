@@ -9,7 +9,7 @@ import click
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, percent, table
+from safetydrift.cli.output import console, emit_json, percent, shown, table
 from safetydrift.cli.tables import NOTION_WORDS, horizon_view, matrix_table
 from safetydrift.monitor.model import category_name
 from safetydrift.states.trajectory import VIOLATED
@@ -130,7 +130,8 @@ class _Report:
 
     def show(self) -> None:
         chain = self.chain
-        console.print(f"[bold]{self.title}[/bold]\n")
+        console.print(shown(self.title), style="bold", markup=False)
+        console.print()
         title = "Transition matrix" + (
             ", with 95 % intervals of the observed shares" if self.evidence else ""
         )
@@ -153,7 +154,7 @@ class _Report:
         columns = ["from", *(f"ends {name}" for name in classes), "expected steps", "variance"]
         console.print(table("\nHow runs end", columns, rows))
         names = ", ".join(chain.names[state] for state in self.no_return) or "none"
-        console.print(f"\nPoints of no return (85 % or more within 5 steps): {names}")
+        console.print(f"\nPoints of no return (85 % or more within 5 steps): {shown(names)}", markup=False)
         self._show_published()
 
     def _show_published(self) -> None:

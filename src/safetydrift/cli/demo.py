@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, notes, percent, table
+from safetydrift.cli.output import console, emit_json, notes, percent, table
 from safetydrift.cli.tables import NOTION_WORDS, fit_summary, horizon_view, matrix_table
 from safetydrift.monitor.model import category_name
 
@@ -30,7 +31,8 @@ SHOWN_POINTS = 12
     help="Folder for the model and the report.",
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks.")
-def demo(paths: tuple[str, ...], output: Path, quiet: bool) -> None:
+@options.as_json
+def demo(paths: tuple[str, ...], output: Path, quiet: bool, as_json: bool) -> None:
     """Fit on real agent runs, report the findings, replay three of them.
 
     Without PATHS the shipped corpus is used: runs of real agents, reduced to what the mathematics needs. With the
@@ -41,7 +43,6 @@ def demo(paths: tuple[str, ...], output: Path, quiet: bool) -> None:
       safetydrift demo
       safetydrift demo traces/ -o my-findings
     """
-    from safetydrift.cli.replay import outcome, replay_view
     from safetydrift.effects.labeler import Labeler
     from safetydrift.evaluation.findings import find
     from safetydrift.evaluation.report import write_report
@@ -56,18 +57,18 @@ def demo(paths: tuple[str, ...], output: Path, quiet: bool) -> None:
         model, _ = fit_model(trajectories, space, catalogue, provenance=inputs.provenance())
         findings = find(trajectories, space, catalogue, provenance=inputs.provenance())
 
-    _show(findings)
-    console.print(fit_summary(findings.fine, model))
-    if findings.held_out.examples:
-        console.print("\n[bold]Runs on tasks the monitor was not fitted on[/bold]")
-    for example in findings.held_out.examples:
-        console.print(replay_view(example, findings.held_out.monitor))
-        console.print(outcome(example))
+    if as_json:
+        emit_json(findings.as_dict())
+    else:
+        _show(findings)
+        console.print(fit_summary(findings.fine, model))
+        _show_examples(findings.held_out)
 
     output.mkdir(parents=True, exist_ok=True)
     save_model(model, output / "model.json")
     write_report(findings, output / "report.html")
-    notes.print(f"\nmodel:  {output / 'model.json'}\nreport: {output / 'report.html'}")
+    if not quiet:
+        notes.print(f"\nmodel:  {output / 'model.json'}\nreport: {output / 'report.html'}")
 
 
 def _show(findings: Findings) -> None:
@@ -190,3 +191,13 @@ def _show_held_out(held_out: HeldOut) -> None:
     if held_out.lead_times:
         leads = ", ".join(f"{steps}: {runs}" for steps, runs in held_out.lead_times.items())
         console.print(f"steps of warning: {leads}")
+
+
+def _show_examples(held_out: HeldOut) -> None:
+    from safetydrift.cli.replay import outcome, replay_view
+
+    if held_out.examples:
+        console.print("\n[bold]Runs on tasks the monitor was not fitted on[/bold]")
+    for example in held_out.examples:
+        console.print(replay_view(example, held_out.monitor))
+        console.print(outcome(example))

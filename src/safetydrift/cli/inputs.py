@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from safetydrift.cli.output import notes, reading_progress
+from safetydrift.cli.output import notes, reading_progress, shown
 from safetydrift.formats.trajectories import TrajectoryReader
 
 if TYPE_CHECKING:
@@ -61,8 +61,11 @@ class Inputs:
             return
         if report.passed_over:
             names = ", ".join(sorted({path.rsplit("/", 1)[-1] for path in report.passed_over})[:SHOWN_BAD])
-            notes.print(f"passed over {len(report.passed_over)} files that hold no traces: {names}")
+            notes.print(
+                shown(f"passed over {len(report.passed_over)} files that hold no traces: {names}"),
+                markup=False,
+            )
         if report.n_bad:
             notes.print(f"[red]skipped {report.n_bad} bad records:[/red]")
             for bad in report.bad[:SHOWN_BAD]:
-                notes.print(f"  {bad}", markup=False)
+                notes.print(shown(f"  {bad}"), markup=False)

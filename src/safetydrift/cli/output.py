@@ -32,14 +32,23 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
     for position, column in enumerate(columns):
         result.add_column(column, justify="left" if position < left else "right", no_wrap=position >= left)
     for row in rows:
-        result.add_row(*[cell if isinstance(cell, str) else figure(cell) for cell in row])
-    return Group(Text(title, style="bold"), result)
+        result.add_row(*[cell if isinstance(cell, Text) else Text(figure(cell)) for cell in row])
+    return Group(Text(shown(title), style="bold"), result)
+
+
+def shown(text: str) -> str:
+    """Return text fit for a terminal: names in traces are the work of others, and may hold control sequences."""
+    return "".join(
+        [char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text]
+    )
 
 
 def figure(value: object) -> str:
-    """Write a figure as tables show it; what is undefined is a dash."""
+    """Write a value as tables show it; what is undefined is a dash."""
     if value is None:
         return "-"
+    if isinstance(value, str):
+        return shown(value)
     if isinstance(value, float):
         return f"{value:.3f}" if isfinite(value) else "-"
     return f"{value:,}" if isinstance(value, int) else str(value)

@@ -7,10 +7,11 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 import click
+from rich.text import Text
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, table
+from safetydrift.cli.output import console, emit_json, shown, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -103,21 +104,35 @@ def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
 def replay_view(replay: Replay, monitor: LookupMonitor) -> RenderableType:
     """Show one run, a line per step; what comes after the violating call is dimmed."""
     run, space = replay.trajectory, monitor.model.space
-    horizon = monitor.policy.horizon
-    rows: list[list[str]] = []
-    for position, verdict in zip(replay.positions, replay.standing, strict=True):
+    rows = []
+    for position, verdict, pending in zip(
+        replay.positions, replay.standing, [*replay.pending, None], strict=True
+    ):
         step = position.steps
-        tool = run.tools[step - 1] if step and run.tools else ("(start)" if not step else "?")
-        effect = space.describe(run.effects[step - 1]) if step else ""
-        cells = [str(step), tool, effect, space.describe(position.state), *_probability(verdict)]
-        over = replay.onset is not None and step >= replay.onset
-        mark = "VIOLATION" if step == replay.onset else ("" if over else _mark(replay, step))
-        rows.append([f"[dim]{cell}[/dim]" if over and cell else cell for cell in cells] + [mark])
-    columns = ["call", "tool", "effect", "state", f"within {horizon}", "", "next call", ""]
-    for row, pending in zip(rows, [*replay.pending, None], strict=True):
-        shown = "" if pending is None else _percent(pending)
-        row.insert(6, f"[red]{shown}[/red]" if pending is not None and pending.alarm else shown)
+        over = "dim" if replay.onset is not None and step >= replay.onset else ""
+        cells = [
+            str(step),
+            _tool(replay, step),
+            space.describe(run.effects[step - 1]) if step else "",
+            space.describe(position.state),
+            *_probability(verdict),
+        ]
+        proposal = "" if pending is None else _percent(pending)
+        rows.append(
+            [
+                *(Text(shown(cell), style=over) for cell in cells),
+                Text(proposal, style="red" if pending is not None and pending.alarm else over),
+                _mark(replay, step),
+            ]
+        )
+    columns = ["call", "tool", "effect", "state", f"within {monitor.policy.horizon}", "", "next call", ""]
     return table(f"\n{run.id}  ({run.source}, {run.category}, {run.model})", columns, rows, left=4)
+
+
+def _tool(replay: Replay, step: int) -> str:
+    if not step:
+        return "(start)"
+    return replay.trajectory.tools[step - 1] if replay.trajectory.tools else "?"
 
 
 def outcome(replay: Replay) -> str:
@@ -137,10 +152,14 @@ def outcome(replay: Replay) -> str:
     return f"violation at call {replay.onset}, alarm {replay.lead_time} {steps} before it; {at_proposal}"
 
 
-def _mark(replay: Replay, step: int) -> str:
+def _mark(replay: Replay, step: int) -> Text:
+    if step == replay.onset:
+        return Text("VIOLATION", style="bold")
+    if replay.onset is not None and step > replay.onset:
+        return Text("")
     if step == replay.alarm:
-        return "[bold red]ALARM[/bold red]"
-    return "[red]alarm[/red]" if replay.standing[step].alarm else ""
+        return Text("ALARM", style="bold red")
+    return Text("alarm" if replay.standing[step].alarm else "", style="red")
 
 
 def _percent(verdict: Verdict) -> str:

@@ -66,6 +66,17 @@ class Agreement:
         chance = (rules * label + (n - rules) * (n - label)) / (n * n)
         return nan if chance == 1.0 else (self.same.value - chance) / (1.0 - chance)
 
+    def as_dict(self) -> dict[str, object]:
+        """Return counts, rates and kappa as plain data."""
+        return {
+            "both": self.both,
+            "rules_only": self.rules_only,
+            "label_only": self.label_only,
+            "neither": self.neither,
+            "same": self.same.as_dict(),
+            "kappa": self.kappa,
+        }
+
 
 def agreement(
     trajectories: Iterable[Trajectory],

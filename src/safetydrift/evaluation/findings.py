@@ -17,6 +17,7 @@ from safetydrift.evaluation.replay import Replay, replay
 from safetydrift.markov.horizon import HorizonTable, horizon_table
 from safetydrift.monitor.fitting import FittedChains, ends_of, fit_chains, fit_model
 from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.model import category_name
 from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.trajectory import VIOLATED, Notion, observe
 
@@ -61,6 +62,17 @@ class SourceFindings:
     left_out: Mapping[str, int]
     agreement: Agreement
 
+    def as_dict(self) -> dict[str, object]:
+        """Return the findings as plain data."""
+        return {
+            "runs": self.runs,
+            "steps": self.steps,
+            "violated": self.violated.as_dict(),
+            "onset_known": self.onset_known.as_dict(),
+            "left_out": dict(self.left_out),
+            "agreement": self.agreement.as_dict(),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class CategoryFindings:
@@ -87,6 +99,24 @@ class CategoryFindings:
     fine: HorizonTable
     ends: Absorption
     no_return: tuple[tuple[str, float, int], ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the findings as plain data; probabilities of a violation by risk level, then by horizon in steps."""
+        chain, curves = self.coarse.chain, self.coarse.probability(VIOLATED)
+        return {
+            "violated": self.violated.as_dict(),
+            "censored": self.censored.as_dict(),
+            "states": list(chain.names),
+            "transitions": chain.transitions.tolist(),
+            "within": {chain.names[level]: curves[:, level].tolist() for level in chain.transient.tolist()},
+            "eventually": {
+                chain.names[level]: float(self.ends.probability(VIOLATED)[level])
+                for level in chain.transient.tolist()
+            },
+            "no_return": [
+                {"state": state, "within_5": risk, "departures": seen} for state, risk, seen in self.no_return
+            ],
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +151,20 @@ class HeldOut:
     monitor: LookupMonitor
     examples: tuple[Replay, ...]
 
+    def as_dict(self) -> dict[str, object]:
+        """Return the findings as plain data, the examples by the id of their runs."""
+        return {
+            "tasks_fitted": self.tasks_fitted,
+            "tasks_tried": self.tasks_tried,
+            "policy": self.monitor.policy.definition(),
+            "detected": self.detected.as_dict(),
+            "stopped_at_proposal": self.stopped_at_proposal.as_dict(),
+            "false_alarms": self.false_alarms.as_dict(),
+            "false_proposals": self.false_proposals.as_dict(),
+            "lead_times": dict(self.lead_times),
+            "examples": [example.trajectory.id for example in self.examples],
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:
@@ -150,6 +194,17 @@ class Findings:
     fine: FittedChains
     held_out: HeldOut
     provenance: Mapping[str, object]
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the findings as plain data, for scripts."""
+        return {
+            "notion": self.notion.value,
+            "provenance": dict(self.provenance),
+            "sources": {name: part.as_dict() for name, part in self.sources.items()},
+            "categories": {category_name(name): part.as_dict() for name, part in self.categories.items()},
+            "published": {category_name(name): part.as_dict() for name, part in self.published.items()},
+            "held_out": self.held_out.as_dict(),
+        }
 
 
 def find(

@@ -54,6 +54,11 @@ class Rate:
         high = 1.0 if self.hits == n else (centre + spread) / scale
         return low, high
 
+    def as_dict(self) -> dict[str, float | int]:
+        """Return counts, share and interval as plain data."""
+        low, high = self.interval()
+        return {"hits": self.hits, "total": self.total, "value": self.value, "low": low, "high": high}
+
     def __add__(self, other: Rate) -> Rate:
         return Rate(self.hits + other.hits, self.total + other.total)
 
