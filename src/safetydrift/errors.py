@@ -60,6 +60,20 @@ class TraceFormatError(SafetyDriftError, ValueError):
         super().__init__(f"{path}: {reason}" if line is None else f"{path}:{line}: {reason}")
 
 
+class NoRunsError(SafetyDriftError, ValueError):
+    """The paths that were named hold no run at all.
+
+    Attributes
+    ----------
+    paths
+        The paths.
+    """
+
+    def __init__(self, paths: tuple[str, ...]) -> None:
+        self.paths = paths
+        super().__init__(f"no run was read from {', '.join(paths)}")
+
+
 class ModelFileError(SafetyDriftError, ValueError):
     """A model file that is damaged, of an unknown version, or not a model at all."""
 

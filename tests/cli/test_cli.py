@@ -1,7 +1,9 @@
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -121,6 +123,7 @@ def test_replay_shows_the_alarm_and_the_violation(traces, tmp_path):
     assert "VIOLATION" in shown.stdout
     assert "ALARM" in shown.stdout
     assert "2 steps before it" in shown.stdout
+    assert "violated" in shown.stdout.splitlines()[5]  # what the rules say stands beside the probability
     (one,) = json.loads(
         safetydrift("replay", traces, "--model", model, "--trace", "office/3", "--json").stdout
     )
@@ -169,6 +172,8 @@ def test_another_space_is_used_everywhere_without_touching_code(traces, tmp_path
         (["replay", "{traces}", "--trace", "nobody"], 2, "no run with that id"),
         (["label", "{traces}", "--format", "carrier-pigeon"], 2, "'carrier-pigeon' is not one of"),
         (["dance"], 2, "No such command"),
+        (["fit", "{traces}", "-o", "m.json", "--threshold", "nan"], 2, "nan is not a probability"),
+        (["label", "."], 3, "no run was read from ."),
     ],
 )
 def test_a_mistake_is_named_on_standard_error_with_its_exit_code(traces, tmp_path, args, code, message):
@@ -227,6 +232,83 @@ def test_names_chosen_by_others_cannot_speak_to_the_terminal(tmp_path):
         assert "\x1b" not in done.stdout + done.stderr
         assert "\x07" not in done.stdout + done.stderr
         assert "[/bold][red]" in done.stdout
+
+
+def test_a_run_without_a_label_is_not_called_free_of_violation(traces, tmp_path):
+    model = tmp_path / "model.json"
+    safetydrift("fit", traces, "-o", model, "--threshold", "0.2")
+    write_traces([office_trace(3, violated=True).replace(label=Label())], tmp_path / "unlabelled.jsonl")
+    shown = safetydrift("replay", tmp_path / "unlabelled.jsonl", "--model", model).stdout
+    assert "whether this is a violation is not known" in shown
+    assert "alarm after call 0, alarm when call 1 was proposed" in shown
+    assert " !" in shown  # an alarm at a proposal can be told without colour
+
+
+def test_what_cannot_be_written_is_said_before_any_work(traces, tmp_path):
+    done = safetydrift("fit", traces, "-o", tmp_path / "nowhere" / "m.json")
+    assert (done.returncode, "there is no folder" in done.stderr) == (2, True)
+    done = safetydrift("label", traces, "-o", traces)
+    assert (done.returncode, "is one of the inputs" in done.stderr) == (2, True)
+    assert safetydrift("label", traces).returncode == 0
+
+
+def test_a_pipe_or_a_link_is_written_to_and_not_replaced(traces, tmp_path):
+    pipe, real, link = tmp_path / "pipe", tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)  # noqa: S607
+    assert safetydrift("predict", traces, "-o", pipe).returncode == 0
+    assert len(reader.communicate(timeout=60)[0].splitlines()) == 12 * 3
+    assert pipe.is_fifo()
+    real.write_text("old")
+    link.symlink_to(real)
+    assert safetydrift("predict", traces, "-o", link).returncode == 0
+    assert link.is_symlink()
+    assert len(real.read_text().splitlines()) == 12 * 3
+
+
+def test_an_interruption_has_its_own_exit_code_and_leaves_nothing_behind(tmp_path):
+    running = subprocess.Popen(
+        [sys.executable, "-m", "safetydrift", "predict", "corpus", "-o", tmp_path / "p.jsonl"],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not any(tmp_path.iterdir()):
+        time.sleep(0.02)
+    running.send_signal(signal.SIGINT)
+    assert "interrupted" in running.communicate(timeout=60)[1]
+    assert running.returncode == 130
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_an_error_and_no_traceback(traces):
+    with open("/dev/full", "w") as full:  # noqa: PTH123
+        done = subprocess.run(
+            [sys.executable, "-m", "safetydrift", "predict", str(traces)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 3
+    assert "No space left" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_files_are_offered_when_a_path_is_completed():
+    done = subprocess.run(
+        [sys.executable, "-m", "safetydrift"],
+        env={
+            **os.environ,
+            "_SAFETYDRIFT_COMPLETE": "bash_complete",
+            "COMP_WORDS": "safetydrift label co",
+            "COMP_CWORD": "2",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "plain,corpus" in done.stdout
+    assert "file," in done.stdout
 
 
 def test_bad_records_stop_a_verb_unless_they_are_skipped_and_counted(traces, tmp_path):

@@ -136,10 +136,12 @@ def test_identity_changes_with_a_rule_and_not_with_a_title():
     assert build("a", "secret").identity != build("a", ">= some").identity
 
 
-def test_levels_an_effect_does_not_mention_stand_at_the_lowest_and_unknown_dimensions_are_ignored():
+def test_what_an_effect_does_not_say_is_an_error_and_what_it_says_beyond_the_space_is_ignored():
     space = StateSpace("s", (DATA, MOOD), ("ok", "bad"), (Rule({}, "ok"),), "bad")
-    effect = Effect({"data": "secret", "colour": "red"})
+    effect = Effect({"data": "secret", "mood": "calm", "colour": "red"})
     assert space.decode(space.effect_index(effect)) == {"data": "secret", "mood": "calm"}
+    with pytest.raises(SpaceError, match="says nothing about 'mood'"):
+        space.effect_index(Effect({"data": "secret"}))
 
 
 @pytest.mark.parametrize(
@@ -184,6 +186,6 @@ def test_a_space_too_large_for_tables_is_refused():
 
 def test_unknown_levels_are_errors_and_never_the_lowest(paper):
     with pytest.raises(SpaceError, match="no level 'secretive'"):
-        paper.effect_index(Effect({"data": "secretive"}))
+        paper.effect_index(Effect({"data": "secretive", "tool": "network", "reversibility": "partially"}))
     with pytest.raises(SpaceError, match="no dimension 'colour'"):
         paper.encode({"colour": "red"})

@@ -1,34 +1,48 @@
 """The ``safetydrift`` command: one module per verb."""
 
+EXIT_WRONG_USE = 2
 EXIT_REFUSED = 3
+EXIT_INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run the command line; our own errors end here, as a message and an exit code."""
+    """Run the command line; everything that can go wrong ends here, as a message and an exit code."""
     import os
     import sys
 
     import click
 
     from safetydrift.cli.app import app
+    from safetydrift.cli.output import shown
     from safetydrift.errors import MissingExtraError, SafetyDriftError
 
-    def refuse(error: SafetyDriftError) -> None:
-        from safetydrift.cli.output import shown
+    def stop(message: str, code: int) -> None:
+        click.secho(shown(message), fg="red", err=True)
+        sys.exit(code)
 
-        click.secho(shown(f"error: {error}"), fg="red", err=True)
-        sys.exit(EXIT_REFUSED)
-
+    if sys.stdout is None:  # closed by the caller: results have nowhere to go, remarks still do
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
     try:
-        app()
+        code = app.main(prog_name="safetydrift", standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.Abort:
+        stop("interrupted", EXIT_INTERRUPTED)
     except SafetyDriftError as error:
-        refuse(error)
+        stop(f"error: {error}", EXIT_REFUSED)
     except ModuleNotFoundError as error:
         missing = MissingExtraError.of(error)
         if missing is None:
             raise
-        refuse(missing)
+        stop(f"error: {missing}", EXIT_REFUSED)
     except BrokenPipeError:
         # The reader of our output went away; nothing more can be said to it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        where = f"{error.filename}: " if error.filename else ""
+        stop(f"error: {where}{error.strerror or error}", EXIT_REFUSED)

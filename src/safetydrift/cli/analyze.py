@@ -37,7 +37,8 @@ def analyze(
     output: Path | None,
     category: str | None,
     space: str,
-    catalogues: tuple[str, ...],
+    base_catalogue: str,
+    additions: tuple[str, ...],
     trace_format: str | None,
     skip_bad: bool,
     quiet: bool,
@@ -61,8 +62,10 @@ def analyze(
         from safetydrift.monitor.fitting import fit_chains
 
         state_space = load_space(space)
-        labeler = Labeler(load_catalogue(additions=catalogues))
-        inputs = Inputs(paths, state_space, labeler, trace_format, skip_bad=skip_bad, quiet=quiet)
+        labeler = Labeler(load_catalogue(base_catalogue, additions))
+        inputs = Inputs(
+            paths, state_space, labeler, trace_format, skip_bad=skip_bad, quiet=quiet, output=output
+        )
         fitted = fit_chains(inputs, state_space, options.fit_settings(**choices))
         inputs.summarise()
         report = _fitted(fitted, category or "")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @options.fitting
 @click.option(
     "--threshold",
-    type=click.FloatRange(0.0, 1.0),
+    type=options.Probability(),
     help="Alarm at this probability; by default the threshold at which 10 % of the training runs without a "
     "violation alarm.",
 )
@@ -36,7 +36,8 @@ def fit(
     threshold: float | None,
     horizon: int,
     space: str,
-    catalogues: tuple[str, ...],
+    base_catalogue: str,
+    additions: tuple[str, ...],
     trace_format: str | None,
     skip_bad: bool,
     quiet: bool,
@@ -56,8 +57,10 @@ def fit(
 
     settings = options.fit_settings(**choices)
     state_space = load_space(space)
-    catalogue = load_catalogue(additions=catalogues)
-    inputs = Inputs(paths, state_space, Labeler(catalogue), trace_format, skip_bad=skip_bad, quiet=quiet)
+    catalogue = load_catalogue(base_catalogue, additions)
+    inputs = Inputs(
+        paths, state_space, Labeler(catalogue), trace_format, skip_bad=skip_bad, quiet=quiet, output=output
+    )
     trajectories = list(inputs)
     model, chains = fit_model(
         trajectories,
@@ -68,7 +71,6 @@ def fit(
         threshold=threshold,
         provenance=inputs.provenance(),
     )
-    output.parent.mkdir(parents=True, exist_ok=True)
     save_model(model, output)
     inputs.summarise()
     if as_json:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from safetydrift.cli.output import notes, reading_progress, shown
+from safetydrift.errors import NoRunsError
 from safetydrift.formats.trajectories import TrajectoryReader
 
 if TYPE_CHECKING:
@@ -30,14 +34,23 @@ class Inputs:
         *,
         skip_bad: bool = False,
         quiet: bool = False,
+        output: Path | None = None,
     ) -> None:
+        if output is not None and any(_same(output, path) for path in paths):
+            raise click.BadParameter(
+                f"{output} is one of the inputs, and would be lost", param_hint="--output"
+            )
         self._reader = TrajectoryReader(paths, space, labeler, format=trace_format, skip_bad=skip_bad)
         self._quiet = quiet
+        self._paths = tuple(map(str, paths))
 
     def __iter__(self) -> Iterator[Trajectory]:
         with reading_progress(quiet=self._quiet) as progress:
             self._reader.on_progress = progress
             yield from self._reader
+        if not self._reader.report.traces:
+            self.summarise()
+            raise NoRunsError(self._paths)
 
     def layers(self) -> Counter[str]:
         """Return how many calls each labelling layer decided; empty for runs that were labelled before."""
@@ -65,7 +78,15 @@ class Inputs:
                 shown(f"passed over {len(report.passed_over)} files that hold no traces: {names}"),
                 markup=False,
             )
+        if report.duplicate_ids:
+            notes.print(
+                f"[red]{report.duplicate_ids} runs have the id of another; nothing tells them apart[/red]"
+            )
         if report.n_bad:
             notes.print(f"[red]skipped {report.n_bad} bad records:[/red]")
             for bad in report.bad[:SHOWN_BAD]:
                 notes.print(shown(f"  {bad}"), markup=False)
+
+
+def _same(output: Path, path: str) -> bool:
+    return output.exists() and Path(path).is_file() and output.samefile(path)

@@ -30,7 +30,8 @@ def label(
     paths: tuple[str, ...],
     output: Path | None,
     space: str,
-    catalogues: tuple[str, ...],
+    base_catalogue: str,
+    additions: tuple[str, ...],
     trace_format: str | None,
     skip_bad: bool,
     quiet: bool,
@@ -51,8 +52,10 @@ def label(
     from safetydrift.formats.runs import RunWriter
 
     state_space = load_space(space)
-    catalogue = load_catalogue(additions=catalogues)
-    inputs = Inputs(paths, state_space, Labeler(catalogue), trace_format, skip_bad=skip_bad, quiet=quiet)
+    catalogue = load_catalogue(base_catalogue, additions)
+    inputs = Inputs(
+        paths, state_space, Labeler(catalogue), trace_format, skip_bad=skip_bad, quiet=quiet, output=output
+    )
     summary = _Summary()
     if output is None:
         for run in inputs:
@@ -128,7 +131,9 @@ class _Summary:
             console.print(table("\nWhat decided the effect of a call", ("layer", "calls", "share"), shares))
         misses = inputs.misses()
         if misses:
-            title = f"\nTools nobody described: {len(misses):,} names, {sum(misses.values()):,} calls"
+            title = (
+                f"\nCalls left to the cautious default: {len(misses):,} tools, {sum(misses.values()):,} calls"
+            )
             console.print(table(title, ("tool", "calls"), misses.most_common(SHOWN_MISSES)))
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.trajectory import Notion, UnknownOnset
@@ -23,16 +24,57 @@ def _choice(kind: type[Enum]) -> click.Choice[str]:
     return click.Choice([member.value for member in kind])
 
 
+class TracePath(click.ParamType):  # type: ignore[type-arg]  # generic only in later versions of click
+    """A file or folder of traces, or a word that stands for one."""
+
+    name = "path"
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Offer files, and the words this verb knows."""
+        words = ("corpus", "published") if ctx.command.name == "analyze" else ("corpus",)
+        known = [CompletionItem(word) for word in words if word.startswith(incomplete)]
+        return [*known, CompletionItem(incomplete, type="file")]
+
+
+class Probability(click.FloatRange):
+    """A number from 0 to 1."""
+
+    name = "probability"
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 1.0)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Refuse what compares with nothing."""
+        number: float = super().convert(value, param, ctx)
+        if number != number:  # noqa: PLR0124 - nan is not equal to itself
+            self.fail(f"{value} is not a probability", param, ctx)
+        return number
+
+
 def paths(verb: Verb) -> Verb:
     """Take trace files, folders, or the word "corpus"."""
-    return click.argument("paths", nargs=-1, required=True, metavar="PATHS...")(verb)
+    return click.argument("paths", nargs=-1, required=True, metavar="PATHS...", type=TracePath())(verb)
 
 
 def output(help_text: str, *, required: bool = False) -> Callable[[Verb], Verb]:
-    """Take a file to write to."""
+    """Take a file to write to; that there is a folder for it is checked before any work is done."""
     return click.option(
-        "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), required=required, help=help_text
+        "-o",
+        "--output",
+        type=click.Path(dir_okay=False, path_type=Path),
+        required=required,
+        callback=_in_a_folder,
+        help=help_text,
     )
+
+
+def _in_a_folder(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    if path is not None and not path.parent.is_dir():
+        raise click.BadParameter(f"there is no folder {str(path.parent)!r} to write into")
+    return path
 
 
 def as_json(verb: Verb) -> Verb:
@@ -59,12 +101,19 @@ def labelling(verb: Verb) -> Verb:
     verb = click.option(
         "--space", default="paper", show_default=True, help="State space: a shipped name or a TOML file."
     )(verb)
+    verb = click.option(
+        "--base-catalogue",
+        default="default",
+        show_default=True,
+        metavar="NAME|FILE",
+        help="Tool catalogue: a shipped name or a TOML file. A space with other dimensions needs one of its own.",
+    )(verb)
     return click.option(
         "--catalogue",
-        "catalogues",
+        "additions",
         multiple=True,
         metavar="FILE",
-        help="Catalogue additions (TOML); may be given several times.",
+        help="Additions to the catalogue (TOML); may be given several times.",
     )(verb)
 
 
@@ -95,7 +144,7 @@ def fitting(verb: Verb) -> Verb:
         ),
         click.option(
             "--strength",
-            type=click.FloatRange(min=0.0),
+            type=click.FloatRange(min=0.0, max=1e9),
             default=defaults.strength,
             show_default=True,
             help="Pseudo-observations that draw a category towards all runs (estimator 'shrunk').",

@@ -19,10 +19,13 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import IO
 
-notes = Console(stderr=True, highlight=False)
+WIDTH = 200
+"""Tables keep their natural width: in a narrow terminal lines wrap, and no cell is cut."""
+
+notes = Console(stderr=True, highlight=False, soft_wrap=True)
 """Where progress and remarks go, so that standard output holds results alone."""
 
-console = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else 200)
+console = Console(highlight=False, soft_wrap=True, width=WIDTH)
 """Where results for people go."""
 
 
@@ -30,7 +33,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
     """Build a table under its title; the first ``left`` columns are text, the others figures."""
     result = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="italic")
     for position, column in enumerate(columns):
-        result.add_column(column, justify="left" if position < left else "right", no_wrap=position >= left)
+        result.add_column(column, justify="left" if position < left else "right", no_wrap=True)
     for row in rows:
         result.add_row(*[cell if isinstance(cell, Text) else Text(figure(cell)) for cell in row])
     return Group(Text(shown(title), style="bold"), result)
@@ -65,8 +68,8 @@ def emit_json(value: object, output: Path | None = None) -> None:
     if output is None:
         click.echo(text)
     else:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text + "\n", encoding="utf-8")
+        with binary_output(output) as stream:
+            stream.write(text.encode() + b"\n")
 
 
 def _plain(value: Any) -> Any:
@@ -88,7 +91,6 @@ def binary_output(output: Path | None) -> Iterator[IO[bytes]]:
         return
     from safetydrift.formats.files import complete_or_absent
 
-    output.parent.mkdir(parents=True, exist_ok=True)
     with complete_or_absent(output) as stream:
         yield stream
 

@@ -52,7 +52,9 @@ def predict(
 
     fitted = load_model(model)
     monitor = LookupMonitor(fitted)
-    inputs = Inputs(paths, fitted.space, monitor.labeler, trace_format, skip_bad=skip_bad, quiet=quiet)
+    inputs = Inputs(
+        paths, fitted.space, monitor.labeler, trace_format, skip_bad=skip_bad, quiet=quiet, output=output
+    )
     encoder = msgspec.json.Encoder()
     buffer = bytearray()
     with binary_output(output) as stream:

@@ -61,11 +61,13 @@ def replay(
 
     fitted = load_model(model)
     monitor = LookupMonitor(fitted)
-    inputs = Inputs(paths, fitted.space, monitor.labeler, trace_format, skip_bad=skip_bad, quiet=quiet)
+    inputs = Inputs(
+        paths, fitted.space, monitor.labeler, trace_format, skip_bad=skip_bad, quiet=quiet, output=output
+    )
     chosen = (run for run in inputs if not traces or run.id in traces)
     replays = [walk(run, monitor) for run in islice(chosen, len(traces) or limit)]
     if not replays:
-        raise click.BadParameter("no run with that id", param_hint="--trace")
+        raise click.BadParameter("no run with that id among those read", param_hint="--trace")
     if as_json or output is not None:
         emit_json([as_dict(one, monitor) for one in replays], output)
     if not as_json:
@@ -79,8 +81,13 @@ def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
     run, space = replay.trajectory, monitor.model.space
     return {
         "trace": run.id,
+        "source": run.source,
+        "category": run.category,
+        "model": run.model,
+        "left_out": replay.left_out,
         "onset": replay.onset,
         "first_alarm_after_calls": replay.alarm,
+        "first_alarm_at_proposal_of": replay.proposal_alarm,
         "lead_time": replay.lead_time,
         "stopped_at_proposal": replay.stopped_at_proposal,
         "steps": [
@@ -95,8 +102,11 @@ def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
                 "basis": verdict.basis.value,
                 "alarm": verdict.alarm,
                 "why": monitor.explain(position, verdict),
+                "pending": pending and {"risk": pending.probability, "alarm": pending.alarm},
             }
-            for position, verdict in zip(replay.positions, replay.standing, strict=True)
+            for position, verdict, pending in zip(
+                replay.positions, replay.standing, [*replay.pending, None], strict=True
+            )
         ],
     }
 
@@ -115,9 +125,10 @@ def replay_view(replay: Replay, monitor: LookupMonitor) -> RenderableType:
             _tool(replay, step),
             space.describe(run.effects[step - 1]) if step else "",
             space.describe(position.state),
+            verdict.risk,
             *_probability(verdict),
         ]
-        proposal = "" if pending is None else _percent(pending)
+        proposal = "" if pending is None else _percent(pending) + (" !" if pending.alarm else "  ")
         rows.append(
             [
                 *(Text(shown(cell), style=over) for cell in cells),
@@ -125,8 +136,10 @@ def replay_view(replay: Replay, monitor: LookupMonitor) -> RenderableType:
                 _mark(replay, step),
             ]
         )
-    columns = ["call", "tool", "effect", "state", f"within {monitor.policy.horizon}", "", "next call", ""]
-    return table(f"\n{run.id}  ({run.source}, {run.category}, {run.model})", columns, rows, left=4)
+    columns = ["call", "tool", "effect", "state", "risk (rules)"]
+    columns += [f"within {monitor.policy.horizon}", "", "next call", ""]
+    origin = ", ".join(filter(None, (run.source, run.category, run.model)))
+    return table(f"\n{run.id}  ({origin})", columns, rows, left=5)
 
 
 def _tool(replay: Replay, step: int) -> str:
@@ -137,10 +150,15 @@ def _tool(replay: Replay, step: int) -> str:
 
 def outcome(replay: Replay) -> str:
     """Say in a sentence how the monitor did on a run."""
+    after = None if replay.alarm is None else f"alarm after call {replay.alarm}"
+    proposal = (
+        None if replay.proposal_alarm is None else f"alarm when call {replay.proposal_alarm} was proposed"
+    )
+    alarms = ", ".join(filter(None, (after, proposal))) or "no alarm"
+    if replay.left_out:
+        return f"whether this is a violation is not known ({replay.left_out}); {alarms}"
     if replay.onset is None:
-        return "no violation; " + (
-            "no alarm" if replay.alarm is None else f"false alarm after call {replay.alarm}"
-        )
+        return f"no violation; {'false ' if alarms != 'no alarm' else ''}{alarms}"
     at_proposal = (
         "the violating call alarmed when it was proposed"
         if replay.stopped_at_proposal

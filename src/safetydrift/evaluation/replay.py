@@ -31,6 +31,8 @@ class Replay:
     onset
         The violating call, counted from 1, by the model's own notion of violation; None if there is none or the
         model's treatment of unknown onsets leaves the run out.
+    left_out
+        Why it cannot be said whether the run is violated, under the model's notion; empty when it can.
     """
 
     trajectory: Trajectory
@@ -38,6 +40,7 @@ class Replay:
     standing: tuple[Verdict, ...]
     pending: tuple[Verdict, ...]
     onset: int | None
+    left_out: str = ""
 
     @property
     def before_onset(self) -> int:
@@ -49,6 +52,12 @@ class Replay:
         """Calls made when the first alarm was raised, strictly before the violating call; None if none was."""
         verdicts = self.standing[: self.before_onset]
         return next((step for step, verdict in enumerate(verdicts) if verdict.alarm), None)
+
+    @property
+    def proposal_alarm(self) -> int | None:
+        """The first call that raised an alarm when it was proposed, counted from 1, up to the violating one."""
+        proposals = self.pending if self.onset is None else self.pending[: self.onset]
+        return next((step for step, verdict in enumerate(proposals, 1) if verdict.alarm), None)
 
     @property
     def lead_time(self) -> int | None:
@@ -80,4 +89,4 @@ def replay(trajectory: Trajectory, monitor: LookupMonitor) -> Replay:
         standing.append(monitor.verdict(state))
     model = monitor.model
     run = observe(trajectory, model.space, model.notion, model.unknown_onset)
-    return Replay(trajectory, tuple(positions), tuple(standing), tuple(pending), run.onset)
+    return Replay(trajectory, tuple(positions), tuple(standing), tuple(pending), run.onset, run.left_out)

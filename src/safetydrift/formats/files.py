@@ -176,11 +176,21 @@ class Lines:
 def complete_or_absent(path: Path) -> Iterator[IO[bytes]]:
     """Open a file that appears under its name only when it is complete; compressed if its suffix says so.
 
+    A link is followed: the file it leads to is replaced, not the link. What is no regular file (a device, a pipe)
+    cannot be replaced and is written to as it stands.
+
     Raises
     ------
     MissingExtraError
         If the path ends in .zst and the package for it is not installed.
+    OSError
+        If the file cannot be written.
     """
+    if path.exists() and not path.is_file():
+        with path.open("wb") as plain, _compressed(plain, path.suffix) as stream:
+            yield stream
+        return
+    path = path.resolve()
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
         with unfinished.open("wb") as plain, _compressed(plain, path.suffix) as stream:

@@ -31,14 +31,14 @@ DEFAULT_MODEL = "default"
 
 def save_model(model: Model, path: str | PathLike[str]) -> None:
     """Write a model; the file is complete or absent, never half written."""
-    from os import fspath, replace  # noqa: PLC0415  # only saving needs them
+    from pathlib import Path  # noqa: PLC0415  # only saving needs it, and it is not cheap to import
+
+    from safetydrift.formats.files import complete_or_absent  # noqa: PLC0415
 
     body = json.dumps(_definition(model), separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
     header = json.dumps({"format": MODEL_FORMAT, "sha256": sha256(body).hexdigest()}).encode()
-    unfinished = f"{fspath(path)}.unfinished"
-    with open(unfinished, "wb") as file:  # noqa: PTH123  # pathlib is not imported beside an agent
+    with complete_or_absent(Path(path)) as file:
         file.write(header + b"\n" + body + b"\n")
-    replace(unfinished, path)  # noqa: PTH105
 
 
 def load_model(path: str | PathLike[str] = DEFAULT_MODEL, *, space: StateSpace | None = None) -> Model:

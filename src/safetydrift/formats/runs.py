@@ -104,7 +104,7 @@ def is_runs_header(line: bytes) -> bool:
     """Return whether a file's first line is the header of labelled runs, of any version."""
     try:
         head = msgspec.json.decode(line)
-    except (msgspec.DecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return False
     return isinstance(head, dict) and str(head.get("format", "")).startswith("safetydrift.runs/")
 
@@ -142,7 +142,7 @@ def read_runs(
         try:
             run = decoder.decode(line)
             _check(run, recorded)
-        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise TraceFormatError(path, number, f"not a labelled run: {error}") from error
         yield _trajectory(run, space, translation)
 
@@ -151,7 +151,7 @@ def _read_header(first: tuple[int, bytes | None], path: str) -> StateSpace:
     try:
         header = msgspec.json.decode(first[1] or b"", type=_Header)
         recorded = StateSpace.from_definition(header.space)
-    except (msgspec.DecodeError, SpaceError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise TraceFormatError(path, first[0], f"not a header of labelled runs: {error}") from error
     if header.format != RUNS_FORMAT:
         raise TraceFormatError(

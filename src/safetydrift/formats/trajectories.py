@@ -43,6 +43,11 @@ class TrajectoryReader:
     on_progress
         Called with bytes read and bytes in all, as they lie on disk.
 
+    Raises
+    ------
+    CatalogueError
+        If there are traces to label and the labeler's catalogue does not know the dimensions of the space.
+
     Attributes
     ----------
     report
@@ -72,6 +77,8 @@ class TrajectoryReader:
         files = [corpus_file() if str(path) == CORPUS else Path(path) for path in paths]
         self._runs = [path for path in files if path.is_file() and _holds_runs(path)]
         self._traces = [path for path in files if path not in self._runs]
+        if self._traces:
+            labeler.require_cover(space)
 
     @property
     def digest(self) -> str:

@@ -24,7 +24,7 @@ from safetydrift.monitor.evidence import Evidence, Rows, gather
 from safetydrift.monitor.model import AGGREGATE, Model, RiskTable
 from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.settings import Estimator, FitSettings
-from safetydrift.states.trajectory import VIOLATED, ObservedRun, observe
+from safetydrift.states.trajectory import VIOLATED, Notion, ObservedRun, observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -83,8 +83,9 @@ def fit_chains(
             by_category[trajectory.category].append(run)
     if not by_category:
         reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common(5))
+        hint = "; the rules need no labels (notion 'rules')" if settings.notion is Notion.LABEL else ""
         raise ChainError(
-            f"no run can be used by the notion {settings.notion.value!r}: {reasons or 'no runs at all'}"
+            f"no run can be used by the notion {settings.notion.value!r}: {reasons or 'no runs at all'}{hint}"
         )
 
     completion = settings.estimator is not Estimator.PUBLISHED

@@ -129,18 +129,23 @@ class StateSpace:
     def effect_index(self, effect: Effect) -> int:
         """Return the index of an effect on this space's grid.
 
-        Levels of dimensions that this space does not have are ignored: an effect may know more than a space
-        asks. A dimension of this space that the effect does not mention stands at its lowest level.
+        Levels of dimensions that this space does not have are ignored: an effect may know more than a space asks.
 
         Raises
         ------
         SpaceError
-            If a level is unknown to a dimension of this space.
+            If the effect says nothing about a dimension of this space, or names a level it does not have. Nothing
+            said is not the lowest level.
         """
         index = self._effect_indices.get(effect.levels)
         if index is None:
-            mine = {dimension.name for dimension in self.dimensions}
-            index = self.encode({name: level for name, level in effect.levels if name in mine})
+            levels = dict(effect.levels)
+            missing = [dimension.name for dimension in self.dimensions if dimension.name not in levels]
+            if missing:
+                raise SpaceError(
+                    f"an effect says nothing about {missing[0]!r}, which space {self.name!r} asks for"
+                )
+            index = self.encode({dimension.name: levels[dimension.name] for dimension in self.dimensions})
             self._effect_indices[effect.levels] = index
         return index
 
