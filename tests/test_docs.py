@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from safetydrift.effects.labeler import Labeler
-from safetydrift.formats import load_catalogue, load_space, write_traces
-from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
+from safetydrift.formats import load_catalogue, load_space
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -35,22 +35,7 @@ COMMANDS = [
 @pytest.fixture(scope="module")
 def workplace(tmp_path_factory):
     folder = tmp_path_factory.mktemp("docs")
-    (folder / "traces").mkdir()
-    write_traces(
-        [
-            Trace(
-                f"t{n}",
-                (Step(ToolCall("read_inbox"), "mail"), Step(ToolCall("send_email"), "sent", turn=1)),
-                source="own",
-                task=f"task {n % 3}",
-                category="office",
-                ending=Ending.COMPLETED,
-                label=Label(n % 2 == 0, onset=2 if n % 2 == 0 else None),
-            )
-            for n in range(12)
-        ],
-        folder / "traces" / "own.jsonl",
-    )
+    shutil.copytree(ROOT / "examples", folder / "traces")  # as the README says
     (addition,) = [block for _, block in blocks("toml") if "safetydrift.catalogue" in block]
     (folder / "ours.toml").write_text(addition)
     subprocess.run(

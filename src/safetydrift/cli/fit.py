@@ -13,6 +13,8 @@ from safetydrift.cli.output import console, emit_json, notes
 if TYPE_CHECKING:
     from pathlib import Path
 
+FEW_RUNS = 100
+
 
 @click.command
 @options.paths
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--threshold",
     type=options.Probability(),
-    help="Alarm at this probability; by default the threshold at which 10 % of the training runs without a "
+    help="Alarm at this probability; by default the lowest at which at most 10 % of the training runs without a "
     "violation alarm.",
 )
 @click.option(
@@ -54,6 +56,7 @@ def fit(
     from safetydrift.effects.labeler import Labeler
     from safetydrift.formats import load_catalogue, load_space, save_model
     from safetydrift.monitor.fitting import fit_model
+    from safetydrift.monitor.model import AGGREGATE
 
     settings = options.fit_settings(**choices)
     state_space = load_space(space)
@@ -73,6 +76,9 @@ def fit(
     )
     save_model(model, output)
     inputs.summarise()
+    used = sum(chains.evidence[AGGREGATE].ends.values())
+    if used < FEW_RUNS and not quiet:
+        notes.print(f"[red]fitted on {used} runs: every figure of this model is a guess[/red]")
     if as_json:
         emit_json(
             {"model": str(output), "policy": model.policy.definition(), "provenance": dict(model.provenance)}

@@ -48,12 +48,17 @@ def matrix_table(
         [
             chain.names[state],
             *(_cell(chain, state, target, bounds) for target in columns),
-            *([int(evidence.counts.departures[state])] if evidence else []),
+            *([_departures(evidence, state)] if evidence else []),
         ]
         for state in rows
     ]
     header = ["from", *(chain.names[state] for state in columns), *(["transitions"] if evidence else [])]
     return table(title, header, cells)
+
+
+def _departures(evidence: Evidence, state: int) -> str:
+    count = int(evidence.counts.departures[state])
+    return f"{count:,}" if count else "0 (borrowed)"
 
 
 def _cell(chain: AbsorbingChain, state: int, target: int, bounds: Interval | None) -> str:
@@ -113,7 +118,7 @@ def fit_summary(chains: FittedChains, model: Model) -> Group:
     policy = model.policy
     parts.append(
         table(
-            "\nSuggested policy",
+            "\nPolicy suggested with the model of all these runs",
             ["horizon", "threshold", "threshold for a proposed call", "intervention"],
             [[policy.horizon, policy.threshold, policy.pending_threshold, policy.intervention.value]],
             left=0,

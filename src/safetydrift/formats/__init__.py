@@ -1,6 +1,6 @@
 """Doors to the outside: trace formats, labelled runs, model files, space files and catalogues.
 
-Everything here reads or writes files; nothing else in the library does.
+The library reads and writes files here; apart from it only the report and the command line write any.
 """
 
 from __future__ import annotations

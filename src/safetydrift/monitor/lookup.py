@@ -156,6 +156,7 @@ class LookupMonitor:
         ]
         if effect is not None:
             parts.append("next: " + ", ".join(level for _, level in effect.levels))
+        parts.append(f"risk by the rules: {verdict.risk}")
         parts.append(str(verdict))
         return "; ".join(parts)
 

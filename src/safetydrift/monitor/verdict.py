@@ -119,5 +119,5 @@ class Verdict(Value):
         if self.basis is Basis.VIOLATED:
             return "already violated by the rules"
         if self.basis is Basis.UNSEEN:
-            return f"no run went on from here (risk by the rules: {self.risk})"
+            return "no run ever went on from here"
         return f"{self.probability:.2f} within {self.horizon} steps"
