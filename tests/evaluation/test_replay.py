@@ -4,12 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 
+from safetydrift.errors import HorizonError
 from safetydrift.evaluation.predictions import predictions
 from safetydrift.evaluation.replay import replay
 from safetydrift.formats import load_catalogue
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.settings import FitSettings
+from safetydrift.trace import Label
 
 
 @pytest.fixture(scope="module")
@@ -93,3 +95,22 @@ def test_unknown_never_looks_safe_in_a_prediction_file(monitor):
     assert last.alarm
     assert last.p == {"1": 1.0, "3": 1.0, "5": 1.0}
     assert last.p_end == 1.0
+
+
+def test_a_prediction_file_is_not_written_from_tables_that_end_too_soon():
+    settings = FitSettings(max_horizon=3)
+    model, _ = fit_model([run(READ, SEND, onset=2), run(WRITE)], SPACE, load_catalogue(), settings, horizon=3)
+    with pytest.raises(HorizonError, match="up to 5 steps, the model's tables end at 3; fit it with"):
+        list(predictions(replay(run(READ), LookupMonitor(model))))
+
+
+def test_the_chance_that_the_run_ends_violated_is_written_as_such(monitor):
+    start, after_read, _ = predictions(replay(run(READ, SEND), monitor))
+    assert (start.p_end, after_read.p_end) == (0.6, 0.75)
+
+
+def test_a_run_that_cannot_be_judged_says_why_and_still_shows_its_alarms(monitor):
+    replayed = replay(run(READ, SEND, label=Label()), monitor)
+    assert "says nothing" in replayed.left_out
+    assert replayed.onset is None
+    assert (replayed.alarm, replayed.proposal_alarm) == (1, 1)

@@ -1,4 +1,5 @@
 import json
+import operator
 from hashlib import sha256
 
 import pytest
@@ -49,6 +50,10 @@ def rewritten(path, change):
     copy = path.with_name("rewritten.json")
     copy.write_bytes(header + b"\n" + body + b"\n")
     return copy
+
+
+def in_table(change):
+    return lambda content: change(content["tables"][""])
 
 
 def test_a_model_survives_its_file_exactly(model, saved):
@@ -105,13 +110,40 @@ def test_what_is_no_model_is_refused_by_name(tmp_path, content, message):
     [
         (lambda content: content.pop("rows"), "missing or of the wrong shape.*rows"),
         (lambda content: content["tables"].pop(""), "lack the aggregate"),
-        (lambda content: content["tables"][""]["within"].pop(), "differ in horizon"),
-        (lambda content: content["tables"][""]["within"][3].pop(), "expected 60 rows, got 59"),
-        (lambda content: content["tables"][""]["eventually"].__setitem__(0, 1.5), "outside 0 to 1"),
+        (in_table(lambda table: table["within"].pop()), "differ in horizon"),
+        (in_table(lambda table: table["within"][3].pop()), "'within' has not 60 rows"),
+        (in_table(lambda table: table["within"].__setitem__(5, [None] * 60)), "does not know row 0"),
         (
-            lambda content: content["tables"][""]["eventually"].__setitem__(0, "x"),
-            "missing or of the wrong shape",
+            in_table(lambda table: operator.setitem(table["within"][5], 0, True)),
+            "True, which is no probability",
         ),
+        (in_table(lambda table: table["within"][0].__setitem__(0, 0.5)), "within no steps at all"),
+        (in_table(lambda table: table["within"][2].__setitem__(0, 0.9)), "falls as the horizon grows"),
+        (in_table(lambda table: table.__setitem__("within", [])), "no horizon"),
+        (in_table(lambda table: table["eventually"].__setitem__(0, 1.5)), "1.5, which is no probability"),
+        (in_table(lambda table: table["eventually"].__setitem__(0, "x")), "'x', which is no probability"),
+        (in_table(lambda table: table["uncertain"][1].__setitem__(0, 9)), "9, which is no probability"),
+        (in_table(lambda table: table["arrival"].__setitem__(0, 7.5)), "7.5, which is no probability"),
+        (in_table(lambda table: table["arrival"].__setitem__(0, -3)), "-3, which is no probability"),
+        (in_table(lambda table: table["departures"].__setitem__(0, -1)), "something else than counts"),
+        (in_table(lambda table: table["departures"].__setitem__(0, None)), "something else than counts"),
+        (
+            in_table(lambda table: table["visited"].__setitem__(0, "yes")),
+            "something else than true and false",
+        ),
+        (in_table(lambda table: table["expected_steps"].__setitem__(0, -4)), "something else than durations"),
+        (in_table(lambda table: table.__setitem__("counts", "abc")), "something else than counts"),
+        (in_table(lambda table: table["counts"].append([99999, 1, 1])), "a transition that cannot be"),
+        (in_table(lambda table: table["counts"].append([0, 1, -1])), "something else than counts"),
+        (lambda content: content.__setitem__("rows", "x" * 60), "not a list of names"),
+        (lambda content: operator.setitem(content["row_of"], 0, True), "do not fit its state space"),
+        (lambda content: content["settings"].pop("unknown_onset"), "unknown_onset"),
+        (lambda content: content.__setitem__("settings", []), "wrong shape"),
+        (
+            lambda content: content["policy"].__setitem__("alarm_unseen", "false"),
+            "true or false, not 'false'",
+        ),
+        (lambda content: content["policy"].__setitem__("horizon", 5.9), "at least 1 step, got 5.9"),
         (lambda content: content["row_of"].__setitem__(0, 999), "do not fit its state space"),
         (lambda content: content["space"]["rules"].pop(0), "not the one its identity names"),
         (lambda content: content.__setitem__("notion", "mood"), "'mood' is not a valid Notion"),

@@ -14,7 +14,7 @@ from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.trajectory import Notion
-from safetydrift.trace import Step, ToolCall
+from safetydrift.trace import Ending, Step, ToolCall
 
 if TYPE_CHECKING:
     from safetydrift.monitor.protocol import Monitor
@@ -35,7 +35,9 @@ def test_a_proposed_call_is_judged_by_what_it_may_itself_do(monitor):
     assert verdict.probability == 0.75
     assert verdict.alarm
     assert verdict.intervention is Intervention.WARN
-    assert not monitor.pending(state, READ).alarm or monitor.pending(state, READ).probability >= 0.5
+    assert verdict.eventually == 0.75
+    calm = monitor.pending(monitor.start("office"), WRITE)
+    assert (calm.probability, calm.alarm, calm.intervention) == (0.0, False, Intervention.ALLOW)
 
 
 def test_judging_a_proposal_records_nothing(monitor):
@@ -101,6 +103,18 @@ def test_a_state_violated_by_the_rules_stays_violated(by_rules, effects):
         assert (verdict.basis, verdict.probability, verdict.alarm) == (Basis.VIOLATED, 1.0, True)
 
 
+def test_mass_that_runs_into_the_unknown_is_part_of_the_verdict(catalogue):
+    runs = [run(READ, ending=Ending.CENSORED), run(WRITE)]
+    monitor = LookupMonitor(fit_model(runs, SPACE, catalogue, FitSettings(strength=0.0), threshold=0.5)[0])
+    assert monitor.verdict(monitor.start()).uncertain == 0.5
+    assert monitor.verdict(monitor.start()).probability == 0.0
+
+
+def test_a_probability_that_is_not_known_is_never_calm():
+    assert Policy().alarms(float("nan"), Basis.ESTIMATED, pending=False)
+    assert not Policy(alarm_unseen=False).alarms(float("nan"), Basis.ESTIMATED, pending=False)
+
+
 def test_under_the_label_the_rules_do_not_end_a_run(monitor):
     state = monitor.advance(monitor.advance(monitor.start("office"), READ), SEND)
     assert not state.violated
@@ -114,8 +128,14 @@ def test_probabilities_are_probabilities_and_grow_with_the_horizon(office, effec
     state = monitor.start(category)
     for effect in effects:
         for verdict in (monitor.verdict(state), monitor.pending(state, effect)):
+            if verdict.basis is Basis.UNSEEN:
+                assert isnan(verdict.probability)
+                assert all(isnan(p) for p in verdict.within[1:])
+                assert isnan(verdict.eventually)
+                continue
             assert all(0.0 <= p <= 1.0 for p in verdict.within)
             assert list(verdict.within) == sorted(verdict.within)
+            assert verdict.within[-1] <= verdict.eventually + 2e-9
             assert 0.0 <= verdict.uncertain <= 1.0
         state = monitor.advance(state, effect)
 
@@ -136,7 +156,16 @@ def test_a_policy_that_looks_beyond_the_tables_is_refused_with_the_repair(office
 
 
 @pytest.mark.parametrize(
-    "bad", [{"horizon": 0}, {"threshold": 1.5}, {"threshold": float("nan")}, {"pending_threshold": -1}]
+    "bad",
+    [
+        {"horizon": 0},
+        {"horizon": 2.5},
+        {"horizon": float("nan")},
+        {"horizon": True},
+        {"threshold": 1.5},
+        {"threshold": float("nan")},
+        {"pending_threshold": -1},
+    ],
 )
 def test_a_policy_that_makes_no_sense_is_refused(bad):
     with pytest.raises(ValueError, match=r"horizon is at least 1|between 0 and 1"):

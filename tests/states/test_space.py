@@ -155,7 +155,10 @@ def test_what_an_effect_does_not_say_is_an_error_and_what_it_says_beyond_the_spa
         ({"rules": [{"when": {"data": "> none"}, "risk": "bad"}]}, "no level '> none'"),
         ({"rules": [{"risk": "worse"}]}, "unknown risk level 'worse'"),
         ({"rules": [{"when": {"data": 3}, "risk": "bad"}]}, "expected a name, got 3"),
-        ({"rules": 7}, "lacks or misuses"),
+        ({"rules": 7}, "'rules' is a list, not 7"),
+        ({"risks": "okbad"}, "'risks' is a list, not 'okbad'"),
+        ({"rules": [{"wenn": {"data": "secret"}, "risk": "bad"}]}, "a rule has no 'wenn'"),
+        ({"rule": []}, "a space has no 'rule'"),
         ({"name": 7}, "expected a name, got 7"),
         (
             {"dimensions": [{"name": "data", "levels": ["none"], "accumulation": "highest"}]},

@@ -63,9 +63,19 @@ class Inputs:
         """Return the tools no layer knew, with the number of their calls."""
         return Counter({tool: n for (layer, tool), n in self._reader.tally.items() if layer == "default"})
 
+    @property
+    def n_bad(self) -> int:
+        """How many records were skipped."""
+        return self._reader.report.n_bad
+
     def provenance(self) -> dict[str, object]:
         """Return what was read, for a model file."""
-        return {"corpus_digest": self._reader.digest}
+        found: dict[str, object] = {"corpus_digest": self._reader.digest}
+        if self._reader.report.n_bad:
+            found["bad_records_skipped"] = self._reader.report.n_bad
+        if self._reader.other_catalogues:
+            found["labelled_with_catalogues"] = sorted(self._reader.other_catalogues.values())
+        return found
 
     def summarise(self) -> None:
         """Say on standard error what was passed over, skipped or repeated."""
@@ -78,6 +88,9 @@ class Inputs:
                 shown(f"passed over {len(report.passed_over)} files that hold no traces: {names}"),
                 markup=False,
             )
+        for path, identity in self._reader.other_catalogues.items():
+            what = f"{path} was labelled with another catalogue ({identity}); its effects stand as they were read"
+            notes.print(shown(what), markup=False)
         if report.duplicate_ids:
             notes.print(
                 f"[red]{report.duplicate_ids} runs have the id of another; nothing tells them apart[/red]"

@@ -104,6 +104,7 @@ class _Summary:
             },
             "layers": dict(inputs.layers()),
             "misses": dict(inputs.misses().most_common()),
+            "bad_records_skipped": inputs.n_bad,
         }
 
     def show(self, inputs: Inputs) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from safetydrift.errors import HorizonError
 from safetydrift.monitor.verdict import Basis
 
 if TYPE_CHECKING:
@@ -54,14 +55,26 @@ class Prediction(msgspec.Struct, omit_defaults=True):
 
 
 def predictions(replay: Replay) -> Iterator[Prediction]:
-    """Yield one prediction per step of a replayed run, k = 0 .. n_steps."""
+    """Yield one prediction per step of a replayed run, k = 0 .. n_steps.
+
+    Raises
+    ------
+    HorizonError
+        If the model's tables end before the furthest horizon a prediction file reports.
+    """
+    reach = len(replay.standing[0].within) - 1
+    if reach < HORIZONS[-1]:
+        raise HorizonError(
+            f"a prediction file reports up to {HORIZONS[-1]} steps, the model's tables end at {reach}; "
+            f"fit it with a maximum horizon of {HORIZONS[-1]} or more"
+        )
     for step, verdict in enumerate(replay.standing):
         pending = replay.pending[step] if step < len(replay.pending) else None
         yield Prediction(
             trace=replay.trajectory.id,
             step=step,
             p={str(horizon): _within(verdict, horizon) for horizon in HORIZONS},
-            p_end=1.0 if verdict.basis is Basis.UNSEEN else round(verdict.eventually, _DIGITS),
+            p_end=_cautious(verdict, verdict.eventually),
             alarm=verdict.alarm,
             unseen=verdict.basis is Basis.UNSEEN,
             pending=None
@@ -71,4 +84,8 @@ def predictions(replay: Replay) -> Iterator[Prediction]:
 
 
 def _within(verdict: Verdict, horizon: int) -> float:
-    return 1.0 if verdict.basis is Basis.UNSEEN else round(verdict.within[horizon], _DIGITS)
+    return _cautious(verdict, verdict.within[horizon])
+
+
+def _cautious(verdict: Verdict, probability: float) -> float:
+    return 1.0 if verdict.basis is Basis.UNSEEN else round(probability, _DIGITS)

@@ -188,7 +188,7 @@ def _why_unusable(run: _Run, steps: Sequence[Step]) -> str:
         return "no attack in this run"
     if run.error is not None:
         return "the run ended in an error"
-    if "dos" in (run.attack_type or ""):
+    if "dos" in (run.attack_type or "").lower():
         return "denial-of-service attack: the label only says the task failed"
     if run.security is None:
         return "no security field"

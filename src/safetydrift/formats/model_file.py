@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import json
 from hashlib import sha256
-from math import nan
 from os.path import dirname, join
 
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.errors import ModelFileError, SafetyDriftError, SpaceMismatchError
-from safetydrift.monitor.model import AGGREGATE, Model, RiskTable
+from safetydrift.formats.risk_table import read_table, table_definition
+from safetydrift.monitor.model import AGGREGATE, Model
 from safetydrift.monitor.policy import Policy
 from safetydrift.states.space import StateSpace
-from safetydrift.states.trajectory import Notion
+from safetydrift.states.trajectory import Notion, UnknownOnset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from os import PathLike
     from typing import Any
 
@@ -115,65 +114,34 @@ def _definition(model: Model) -> dict[str, Any]:
         "notion": model.notion.value,
         "row_of": model.row_of,
         "rows": model.rows,
-        "tables": {category: _table_definition(table) for category, table in model.tables.items()},
+        "tables": {category: table_definition(table) for category, table in model.tables.items()},
         "policy": model.policy.definition(),
         "settings": dict(model.settings),
         "provenance": dict(model.provenance),
     }
 
 
-_CURVES = ("within", "uncertain")
-_ROWS = ("eventually", "arrival", "departures", "visited", "expected_steps")
-
-
-def _table_definition(table: RiskTable) -> dict[str, Any]:
-    definition: dict[str, Any] = {name: [_nullable(row) for row in getattr(table, name)] for name in _CURVES}
-    definition.update({name: _nullable(getattr(table, name)) for name in _ROWS})
-    definition["counts"] = table.counts
-    return definition
-
-
-def _nullable(values: Sequence[float]) -> list[float | None]:
-    """Replace nan by null: JSON has no nan, and what is not known should look like it."""
-    return [None if value != value else value for value in values]  # noqa: PLR0124
-
-
-def _numbers(values: Sequence[float | None], n_rows: int) -> tuple[float, ...]:
-    if len(values) != n_rows:
-        raise ValueError(f"expected {n_rows} rows, got {len(values)}")
-    return tuple([nan if value is None else value for value in values])
-
-
 def _build(definition: Any) -> Model:
     space = StateSpace.from_definition(definition["space"])
     if space.identity != definition["space_identity"]:
         raise ModelFileError("its state space is not the one its identity names")
-    rows = tuple(definition["rows"])
-    row_of = tuple(definition["row_of"])
-    if len(row_of) != space.n_states or not all(0 <= row < len(rows) for row in row_of):
+    rows, row_of = definition["rows"], definition["row_of"]
+    if not isinstance(rows, list) or not all(isinstance(row, str) for row in rows):
+        raise ModelFileError("its rows are not a list of names")
+    if len(row_of) != space.n_states or not all(type(row) is int and 0 <= row < len(rows) for row in row_of):
         raise ModelFileError("its rows do not fit its state space")
-    tables = {category: _table(part, len(rows)) for category, part in definition["tables"].items()}
+    tables = {category: read_table(part, len(rows)) for category, part in definition["tables"].items()}
     if len({len(table.within) for table in tables.values()}) != 1 or AGGREGATE not in tables:
         raise ModelFileError("its tables lack the aggregate or differ in horizon")
+    UnknownOnset(definition["settings"]["unknown_onset"])
     return Model(
         space=space,
         catalogue=Catalogue.from_definition(definition["catalogue"]),
         notion=Notion(definition["notion"]),
-        row_of=row_of,
-        rows=rows,
+        row_of=tuple(row_of),
+        rows=tuple(rows),
         tables=tables,
         policy=Policy.from_definition(definition["policy"]),
         settings=definition["settings"],
-        provenance=definition["provenance"],
+        provenance=dict(definition["provenance"]),
     )
-
-
-def _table(part: Any, n_rows: int) -> RiskTable:
-    curves = {name: tuple([_numbers(row, n_rows) for row in part[name]]) for name in _CURVES}
-    if len(curves["within"]) != len(curves["uncertain"]) or len(curves["within"]) < 2:  # noqa: PLR2004
-        raise ValueError("its curves differ in horizon")
-    for curve in (*curves["within"], part["eventually"]):
-        if not all(value is None or 0.0 <= value <= 1.0 or value != value for value in curve):  # noqa: PLR0124
-            raise ValueError("a probability lies outside 0 to 1")
-    figures = {name: _numbers(part[name], n_rows) for name in _ROWS}
-    return RiskTable(**curves, **figures, counts=tuple(map(tuple, part["counts"])))  # type: ignore[arg-type]

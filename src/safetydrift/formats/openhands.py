@@ -1,6 +1,6 @@
 """OpenHands event lists, bare or in the wrapper of OpenAgentSafety with its task and its judge's label.
 
-An agent's event is a call unless it only speaks or recalls. The call is told as the model proposed it, where
+Every action of the agent is a call but those known to be none. The call is told as the model proposed it, where
 the event remembers that: its own ``args`` are what OpenHands made of it. Results point back with ``cause``.
 """
 
@@ -10,13 +10,25 @@ from typing import Any
 
 import msgspec
 
-from safetydrift.formats.format import Content, Transcript, proposed, text_of
+from safetydrift.formats.format import Content, FormatMismatch, Transcript, proposed, text_of
 from safetydrift.trace import Ending, Label, ToolCall, Trace
 
-_CALLS = frozenset(
-    {"run", "read", "edit", "browse", "browse_interactive", "run_ipython", "chat", "think", "finish"}
+_NO_CALLS = frozenset(
+    {
+        "change_agent_state",
+        "condensation",
+        "loop_recovery",
+        "message",
+        "null",
+        "pause",
+        "recall",
+        "resume",
+        "start",
+        "stop",
+        "system",
+    }
 )
-_WORDS = frozenset({"message", "recall"})
+"""What an agent's event may be besides a tool call: words, and the housekeeping of OpenHands itself."""
 
 
 class _Function(msgspec.Struct):
@@ -64,8 +76,7 @@ class _Event(msgspec.Struct):
 
     @property
     def is_call(self) -> bool:
-        remembers = self.tool_call_metadata is not None and self.action not in _WORDS
-        return self.is_agents_action and (self.action in _CALLS or remembers)
+        return self.is_agents_action and self.action not in _NO_CALLS
 
 
 class _Verdict(msgspec.Struct):
@@ -132,6 +143,8 @@ def _told(events: list[_Event]) -> Transcript:
                 transcript.agent()
             if event.is_call:
                 index = transcript.call(_call(event))
+                if event.id in call_of_event:
+                    raise FormatMismatch(f"two calls have the event id {event.id!r}")
                 if event.id is not None:
                     call_of_event[event.id] = index
         elif event.observation is not None and event.cause in call_of_event:

@@ -116,6 +116,21 @@ class ReadReport:
     sidecars: Counter[str] = field(default_factory=Counter)
     duplicate_ids: int = 0
 
+    def __add__(self, other: ReadReport) -> ReadReport:
+        """Return the report of both readings."""
+        return ReadReport(
+            files=self.files + other.files,
+            records=self.records + other.records,
+            traces=self.traces + other.traces,
+            steps=self.steps + other.steps,
+            bad=(self.bad + other.bad)[:KEPT_BAD_RECORDS],
+            n_bad=self.n_bad + other.n_bad,
+            passed_over=self.passed_over | other.passed_over,
+            empty=self.empty + other.empty,
+            sidecars=self.sidecars + other.sidecars,
+            duplicate_ids=self.duplicate_ids + other.duplicate_ids,
+        )
+
 
 class TraceReader:
     """The traces in some files; iterating reads them, and iterating again reads them again.

@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 RUNS_FORMAT = "safetydrift.runs/1"
 
 
-class _Header(msgspec.Struct):
+class _Header(msgspec.Struct, forbid_unknown_fields=True):
     format: str
     space: dict[str, Any]
     space_identity: str
     catalogue: str = ""
 
 
-class _Run(msgspec.Struct, omit_defaults=True):
+class _Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     id: str
     states: list[int]
     effects: list[int]
@@ -98,6 +98,14 @@ def encode_run(run: Trajectory) -> bytes:
             label=RecordedLabel.of(run.label),
         )
     )
+
+
+def catalogue_of(line: bytes) -> str:
+    """Return the identity of the catalogue that labelled runs were read with, from their header; empty if unsaid."""
+    try:
+        return msgspec.json.decode(line, type=_Header).catalogue
+    except (ValueError, RecursionError):
+        return ""  # reading the runs will say what is wrong
 
 
 def is_runs_header(line: bytes) -> bool:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from safetydrift.effects.labeling import label_trace
 from safetydrift.errors import TraceFormatError
 from safetydrift.formats.corpus import corpus_file
-from safetydrift.formats.files import Damage, Lines
-from safetydrift.formats.reading import MAX_RECORD_BYTES, BadRecord, ReadReport, read_traces
-from safetydrift.formats.runs import encode_run, is_runs_header, read_runs
+from safetydrift.formats.files import Damage, Lines, files_below
+from safetydrift.formats.reading import MAX_RECORD_BYTES, BadRecord, ReadReport, TraceReader, read_traces
+from safetydrift.formats.runs import catalogue_of, encode_run, is_runs_header, read_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -55,7 +55,9 @@ class TrajectoryReader:
     tally
         Number of calls by (layer that decided the effect, tool name), of the traces labelled here.
     digest
-        SHA-256 over the runs read so far, in order; it names a data set whatever files it came in.
+        SHA-256 over the runs read so far, in order; it names a labelled data set, whatever files it came in.
+    other_catalogues
+        Labelled runs that were read with another catalogue than the labeler's: its identity, by file.
     """
 
     def __init__(
@@ -69,16 +71,39 @@ class TrajectoryReader:
         on_progress: Callable[[int, int], None] | None = None,
     ) -> None:
         self.on_progress = on_progress
-        self.report = ReadReport()
+        self._of_runs = ReadReport()
+        self._reader: TraceReader | None = None
         self.tally: dict[tuple[str, str], int] = {}
         self._hash = sha256()
         self._space, self._labeler = space, labeler
         self._format, self._skip_bad = format, skip_bad
-        files = [corpus_file() if str(path) == CORPUS else Path(path) for path in paths]
-        self._runs = [path for path in files if path.is_file() and _holds_runs(path)]
-        self._traces = [path for path in files if path not in self._runs]
+        self._runs: list[Path] = []
+        self._traces: list[Path] = []
+        for path in paths:
+            self._sort(corpus_file() if str(path) == CORPUS else Path(path))
+        self.other_catalogues = self._other_catalogues()
         if self._traces:
             labeler.require_cover(space)
+
+    def _sort(self, path: Path) -> None:
+        """Tell labelled runs from traces; a folder may hold both."""
+        if not path.is_dir():
+            (self._runs if _header(path) else self._traces).append(path)
+            return
+        files = [file for file, reason in _files(path) if not reason]
+        runs = [file for file in files if _header(file)]
+        self._runs += runs
+        self._traces += [file for file in files if file not in runs] if runs else [path]
+
+    def _other_catalogues(self) -> dict[str, str]:
+        mine = self._labeler.catalogue.identity
+        identities = {str(path): catalogue_of(_header(path)) for path in self._runs}
+        return {path: identity for path, identity in identities.items() if identity not in {"", mine}}
+
+    @property
+    def report(self) -> ReadReport:
+        """What was read so far, and what was not."""
+        return self._of_runs if self._reader is None else self._of_runs + self._reader.report
 
     @property
     def digest(self) -> str:
@@ -95,7 +120,7 @@ class TrajectoryReader:
         SpaceMismatchError
             If labelled runs cannot be read in the space asked for.
         """
-        self.tally, self._hash = {}, sha256()
+        self.tally, self._hash, self._of_runs, self._reader = {}, sha256(), ReadReport(), None
         for path in self._runs:
             yield from self._hashed(self._read_runs(path))
         if self._traces:
@@ -114,8 +139,8 @@ class TrajectoryReader:
         try:
             with Lines(path, MAX_RECORD_BYTES, on_read) as lines:
                 for run in read_runs(lines, str(path), self._space):
-                    self.report.traces += 1
-                    self.report.steps += run.n_steps
+                    self._of_runs.traces += 1
+                    self._of_runs.steps += run.n_steps
                     yield run
         except Damage as damage:
             raise TraceFormatError(str(path), None, str(damage)) from damage
@@ -127,10 +152,9 @@ class TrajectoryReader:
             skip_bad=self._skip_bad,
             on_progress=lambda done, total: self.on_progress and self.on_progress(done, total),
         )
+        self._reader = reader
         for trace in reader:
-            self.report = reader.report
             yield label_trace(trace, self._labeler, self._space, self.tally)
-        self.report = reader.report
 
     def _hashed(self, runs: Iterator[Trajectory]) -> Iterator[Trajectory]:
         for run in runs:
@@ -138,18 +162,23 @@ class TrajectoryReader:
             yield run
 
 
-def _holds_runs(path: Path) -> bool:
+def _header(path: Path) -> bytes:
+    """Return the header of a file of labelled runs; nothing for any other file."""
+    if not path.is_file():
+        return b""
     try:
         with Lines(path, MAX_RECORD_BYTES, lambda _n: None) as lines:
-            return any(is_runs_header(line or b"") for _, line in _first(lines))
+            first = next(iter(lines), (1, b""))[1] or b""
     except Damage:
-        return False  # reading it as traces will say what is wrong
+        return b""  # reading it as traces will say what is wrong
+    return first if is_runs_header(first) else b""
 
 
-def _first(lines: Lines) -> Iterator[tuple[int, bytes | None]]:
-    for line in lines:
-        yield line
-        return
+def _files(folder: Path) -> list[tuple[Path, str]]:
+    try:
+        return list(files_below(folder))
+    except Damage:
+        return []
 
 
 __all__ = ["CORPUS", "BadRecord", "ReadReport", "TrajectoryReader"]

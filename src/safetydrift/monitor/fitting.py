@@ -206,13 +206,20 @@ def _table(fitted: FittedChains, category: str) -> RiskTable:
     ends = ends_of(chain)
     expected_steps = np.full(chain.n_states, np.nan)
     expected_steps[ends.chain.transient] = ends.expected_steps
+    within = horizons.probability(VIOLATED).copy()
+    eventually = ends.probability(VIOLATED).copy()
+    uncertain = horizons.probability(UNSEEN).copy()
+    departed = (evidence.counts.departures > 0) | (aggregate.counts.departures > 0)
+    known = departed & chain.transitions.any(axis=1)
+    within[:, ~known], eventually[~known] = np.nan, np.nan
+    uncertain[:, ~known] = 1.0
     return RiskTable(
-        within=_rounded(horizons.probability(VIOLATED)[:, rows]),
-        eventually=_rounded(ends.probability(VIOLATED)[rows]),
-        uncertain=_rounded(horizons.probability(UNSEEN)[:, rows]),
+        within=_rounded(within[:, rows]),
+        eventually=_rounded(eventually[rows]),
+        uncertain=_rounded(uncertain[:, rows]),
         arrival=_rounded(_arrival(evidence, aggregate, fitted.settings)),
         departures=tuple(evidence.counts.departures[rows].tolist()),
-        visited=tuple((aggregate.counts.departures[rows] > 0).tolist()),
+        visited=tuple(known[rows].tolist()),
         expected_steps=_rounded(expected_steps[rows]),
         counts=tuple(
             (int(origin), int(target), int(evidence.counts.matrix[origin, target]))

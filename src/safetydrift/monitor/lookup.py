@@ -179,9 +179,8 @@ class LookupMonitor:
                 violates = table.arrival[row]
                 if isnan(violates):
                     basis = Basis.UNSEEN
-                else:
-                    within = (0.0, *(violates + (1.0 - violates) * later for later in within[:-1]))
-                    eventually = violates + (1.0 - violates) * eventually
+                within = (0.0, *(violates + (1.0 - violates) * later for later in within[:-1]))
+                eventually = violates + (1.0 - violates) * eventually
         probability = nan if basis is Basis.UNSEEN else within[horizon]
         alarm = self.policy.alarms(probability, basis, pending=pending)
         return Verdict(

@@ -35,9 +35,10 @@ class RiskTable(Value):
     Parameters
     ----------
     within
-        Probability of a violation within h steps, by h then row: shape (max_horizon + 1, n_rows).
+        Probability of a violation within h steps, by h then row: shape (max_horizon + 1, n_rows); nan where not
+        visited.
     eventually
-        Probability of ending violated, by row.
+        Probability of ending violated, by row; nan where not visited.
     uncertain
         Probability of running into a row that was never left, within h steps, by h then row.
     arrival
@@ -46,7 +47,8 @@ class RiskTable(Value):
     departures
         Transitions observed from the row in runs of this category.
     visited
-        Whether a run of any category went on from the row.
+        Whether the estimate of the row rests on a run that went on from it, of this category or, where estimates
+        are drawn to those of all runs, of any.
     expected_steps
         Expected steps until the run ends, by row; nan where not visited.
     counts

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import isnan
+
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.value import Value
 
@@ -53,8 +55,8 @@ class Policy(Value):
         alarm_unseen: bool = True,
     ) -> None:
         pending = threshold if pending_threshold is None else pending_threshold
-        if horizon < 1:
-            raise ValueError(f"a horizon is at least 1 step, got {horizon}")
+        if type(horizon) is not int or horizon < 1:
+            raise ValueError(f"a horizon is at least 1 step, got {horizon!r}")
         for value in (threshold, pending):
             if not 0.0 <= value <= 1.0:
                 raise ValueError(f"a threshold is a probability between 0 and 1, got {value}")
@@ -70,7 +72,7 @@ class Policy(Value):
         """Return whether a finding calls for an intervention."""
         if basis is Basis.VIOLATED:
             return True
-        if basis is Basis.UNSEEN:
+        if basis is Basis.UNSEEN or isnan(probability):
             return self.alarm_unseen
         return probability >= (self.pending_threshold if pending else self.threshold)
 
@@ -86,11 +88,20 @@ class Policy(Value):
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, Any]) -> Policy:
-        """Build a policy from plain data; the inverse of `definition`."""
+        """Build a policy from plain data; the inverse of `definition`.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            If a part is missing or of the wrong kind; nothing is converted.
+        """
+        alarm_unseen = definition["alarm_unseen"]
+        if not isinstance(alarm_unseen, bool):
+            raise TypeError(f"'alarm_unseen' is true or false, not {alarm_unseen!r}")
         return cls(
-            int(definition["horizon"]),
-            float(definition["threshold"]),
-            float(definition["pending_threshold"]),
+            definition["horizon"],
+            definition["threshold"],
+            definition["pending_threshold"],
             Intervention(definition["intervention"]),
-            alarm_unseen=bool(definition["alarm_unseen"]),
+            alarm_unseen=alarm_unseen,
         )

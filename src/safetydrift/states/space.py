@@ -197,10 +197,15 @@ class StateSpace:
             If a part is missing or of the wrong shape, or the space is not well formed.
         """
         try:
+            _only(definition, "a space", {"format", "name", "dimensions", "risks", "violated", "rules"})
+            for part in _parts(definition, "dimensions"):
+                _only(part, "a dimension", {"name", "title", "levels", "accumulation"})
+            for part in _parts(definition, "rules"):
+                _only(part, "a rule", {"when", "risk"})
             dimensions = [
                 Dimension(
                     _text(part["name"]),
-                    tuple(map(_text, part["levels"])),
+                    tuple(map(_text, _parts(part, "levels"))),
                     Accumulation(part["accumulation"]),
                     _text(part.get("title", "")),
                 )
@@ -218,7 +223,7 @@ class StateSpace:
             return cls(
                 _text(definition["name"]),
                 dimensions,
-                tuple(map(_text, definition["risks"])),
+                tuple(map(_text, _parts(definition, "risks"))),
                 rules,
                 _text(definition["violated"]),
             )
@@ -304,6 +309,20 @@ def _product(sizes: Sequence[int]) -> int:
     for size in sizes:
         result *= size
     return result
+
+
+def _only(part: Mapping[str, Any], what: str, known: set[str]) -> None:
+    """Refuse keys that nobody reads: a typing mistake in a condition must not make a rule hold always."""
+    unknown = sorted(map(str, set(part) - known))
+    if unknown:
+        raise SpaceError(f"{what} has no {unknown[0]!r}; it may have: {', '.join(sorted(known))}")
+
+
+def _parts(whole: Mapping[str, Any], key: str) -> list[Any]:
+    parts = whole[key]
+    if not isinstance(parts, list):
+        raise SpaceError(f"{key!r} is a list, not {parts!r}")
+    return parts
 
 
 def _text(value: object) -> str:
