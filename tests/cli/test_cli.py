@@ -311,6 +311,57 @@ def test_files_are_offered_when_a_path_is_completed():
     assert "file," in done.stdout
 
 
+def test_runs_labelled_with_another_catalogue_are_named(traces, tmp_path):
+    (tmp_path / "ours.toml").write_text(
+        'format = "safetydrift.catalogue/1"\nname = "ours"\nversion = "1"\n[[tools]]\nnames = ["send_email"]\n'
+        'effect = { data = "none", tool = "read_only", reversibility = "fully_reversible" }\nnote = "a test"\n'
+    )
+    safetydrift("label", traces, "-o", tmp_path / "runs.jsonl")
+    fitted = safetydrift(
+        "fit", tmp_path / "runs.jsonl", "--catalogue", tmp_path / "ours.toml", "-o", tmp_path / "m.json"
+    )
+    assert "was labelled with another catalogue" in fitted.stderr
+    assert load_model(tmp_path / "m.json").provenance["labelled_with_catalogues"]
+    agreeing = safetydrift("fit", tmp_path / "runs.jsonl", "-o", tmp_path / "m.json")
+    assert "another catalogue" not in agreeing.stderr
+
+
+def test_labelled_runs_and_traces_can_be_read_together_and_all_are_counted(traces, tmp_path):
+    folder = tmp_path / "both"
+    folder.mkdir()
+    safetydrift("label", traces, "-o", folder / "runs.jsonl")
+    write_traces([office_trace(50, violated=False)], folder / "more.jsonl")
+    (folder / "empty.jsonl").write_text("")
+    report = json.loads(safetydrift("label", folder, "--json").stdout)
+    assert report["sources"]["own"]["runs"] == 13
+    assert (
+        safetydrift(
+            "predict", folder / "runs.jsonl", folder / "empty.jsonl", "-o", tmp_path / "p.jsonl"
+        ).returncode
+        == 0
+    )
+
+
+def test_skipped_records_are_counted_where_scripts_look(traces, tmp_path):
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_text(traces.read_text() + "{not json\n")
+    report = json.loads(safetydrift("label", damaged, "--skip-bad", "-q", "--json").stdout)
+    assert report["bad_records_skipped"] == 1
+    safetydrift("fit", damaged, "--skip-bad", "-q", "-o", tmp_path / "m.json")
+    assert load_model(tmp_path / "m.json").provenance["bad_records_skipped"] == 1
+
+
+def test_the_digest_names_the_runs_that_were_read(traces, tmp_path):
+    digests = []
+    for name, number in (("a", 3), ("b", 3), ("c", 4)):
+        write_traces(
+            [office_trace(n, violated=n % 2 == 0) for n in range(number)], tmp_path / f"{name}.jsonl"
+        )
+        safetydrift("fit", tmp_path / f"{name}.jsonl", "-o", tmp_path / "m.json", "-q")
+        digests.append(load_model(tmp_path / "m.json").provenance["corpus_digest"])
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_bad_records_stop_a_verb_unless_they_are_skipped_and_counted(traces, tmp_path):
     damaged = tmp_path / "damaged.jsonl"
     lines = traces.read_text().splitlines()

@@ -183,11 +183,23 @@ def _show_held_out(held_out: HeldOut) -> None:
         ["runs without a violation: false alarm", str(held_out.false_alarms)],
         ["runs without a violation: false alarm at a proposal", str(held_out.false_proposals)],
     ]
+    prior = held_out.prior
+    flagged = ", ".join(map(category_name, prior.flagged)) or "nothing"
+    rows += [
+        [f"beside it, a rule that flags every run of {flagged}: violations", str(prior.detected)],
+        ["the same rule: false alarms", str(prior.false_alarms)],
+    ]
     title = (
         f"\nOn {held_out.tasks_tried} held-out tasks (fitted on {held_out.tasks_fitted} others), "
         f"thresholds {policy.threshold:.3f} and {policy.pending_threshold:.3f}"
     )
     console.print(table(title, ["", "runs"], rows))
+    within = [
+        [category_name(category), str(detected), str(false_alarms)]
+        for category, (detected, false_alarms) in held_out.by_category.items()
+    ]
+    title = "\nThe same within each category, where knowing the category is worth nothing"
+    console.print(table(title, ["category", "violations foreseen", "false alarms"], within))
     if held_out.lead_times:
         leads = ", ".join(f"{steps}: {runs}" for steps, runs in held_out.lead_times.items())
         console.print(f"steps of warning: {leads}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import click
@@ -9,7 +10,7 @@ import msgspec
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import binary_output, notes
+from safetydrift.cli.output import binary_output, notes, shown
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,12 +58,18 @@ def predict(
     )
     encoder = msgspec.json.Encoder()
     buffer = bytearray()
+    unknown: Counter[str] = Counter()
     with binary_output(output) as stream:
         for trajectory in inputs:
+            unknown[trajectory.category] += trajectory.category not in fitted.tables
             for line in predictions(replay(trajectory, monitor)):
                 encoder.encode_into(line, buffer)
                 stream.write(buffer)
                 stream.write(b"\n")
     inputs.summarise()
+    for category, count in unknown.items():
+        if count and not quiet:
+            what = f"{count:,} runs of category {category!r}, which the model does not know, were judged by all runs"
+            notes.print(shown(what), markup=False)
     if output is not None and not quiet:
         notes.print(f"predictions written to {output}")

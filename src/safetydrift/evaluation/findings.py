@@ -17,7 +17,7 @@ from safetydrift.evaluation.replay import Replay, replay
 from safetydrift.markov.horizon import HorizonTable, horizon_table
 from safetydrift.monitor.fitting import FittedChains, ends_of, fit_chains, fit_model
 from safetydrift.monitor.lookup import LookupMonitor
-from safetydrift.monitor.model import category_name
+from safetydrift.monitor.model import AGGREGATE, category_name
 from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.trajectory import VIOLATED, Notion, observe
 
@@ -120,6 +120,26 @@ class CategoryFindings:
 
 
 @dataclass(frozen=True, slots=True)
+class CategoryPrior:
+    """The rule that looks at nothing but the category: flag every run of the most violated ones.
+
+    Categories are taken in the order of their violation rate among the runs fitted on, as many as bring the false
+    alarms nearest to the monitor's. Whatever a monitor detects beyond this is foresight; the rest may be the category.
+
+    Parameters
+    ----------
+    flagged
+        The categories flagged.
+    detected, false_alarms
+        Held-out runs flagged, of those that violate and of those that do not.
+    """
+
+    flagged: tuple[str, ...]
+    detected: Rate
+    false_alarms: Rate
+
+
+@dataclass(frozen=True, slots=True)
 class HeldOut:
     """How the monitor did on tasks it was not fitted on.
 
@@ -137,6 +157,10 @@ class HeldOut:
         Runs without a violation in which a proposed call raised an alarm.
     lead_times
         Steps from the first alarm to the violating call, by how many runs.
+    by_category
+        ``detected`` and ``false_alarms`` within each category, where knowing the category is worth nothing.
+    prior
+        What knowing the category alone would have done.
     examples
         Replayed runs for people to look at.
     """
@@ -148,6 +172,8 @@ class HeldOut:
     false_alarms: Rate
     false_proposals: Rate
     lead_times: Mapping[int, int]
+    by_category: Mapping[str, tuple[Rate, Rate]]
+    prior: CategoryPrior
     monitor: LookupMonitor
     examples: tuple[Replay, ...]
 
@@ -162,6 +188,18 @@ class HeldOut:
             "false_alarms": self.false_alarms.as_dict(),
             "false_proposals": self.false_proposals.as_dict(),
             "lead_times": dict(self.lead_times),
+            "by_category": {
+                category_name(category): {
+                    "detected": detected.as_dict(),
+                    "false_alarms": false_alarms.as_dict(),
+                }
+                for category, (detected, false_alarms) in self.by_category.items()
+            },
+            "category_prior": {
+                "flagged": list(self.prior.flagged),
+                "detected": self.prior.detected.as_dict(),
+                "false_alarms": self.prior.false_alarms.as_dict(),
+            },
             "examples": [example.trajectory.id for example in self.examples],
         }
 
@@ -325,7 +363,7 @@ def try_held_out(
     fitted_on = [run for run in trajectories if not held_out(run.task)]
     if len(fitted_on) in {0, len(trajectories)}:
         fitted_on, trajectories = list(trajectories), []
-    model, _ = fit_model(fitted_on, space, catalogue, settings, horizon=horizon)
+    model, chains = fit_model(fitted_on, space, catalogue, settings, horizon=horizon)
     monitor = LookupMonitor(model)
     violated: list[Replay] = []
     calm: list[Replay] = []
@@ -334,16 +372,50 @@ def try_held_out(
         if used and held_out(trajectory.task):
             replayed = replay(trajectory, monitor)
             (calm if replayed.onset is None else violated).append(replayed)
+    false_alarms = _alarmed(calm)
     return HeldOut(
         tasks_fitted=len({run.task for run in fitted_on}),
         tasks_tried=len({run.trajectory.task for run in (*violated, *calm)}),
-        detected=Rate(sum(run.alarm is not None for run in violated), len(violated)),
+        detected=_alarmed(violated),
         stopped_at_proposal=Rate(sum(run.stopped_at_proposal for run in violated), len(violated)),
-        false_alarms=Rate(sum(run.alarm is not None for run in calm), len(calm)),
-        false_proposals=Rate(sum(any(v.alarm for v in run.pending) for run in calm), len(calm)),
+        false_alarms=false_alarms,
+        false_proposals=Rate(sum(run.proposal_alarm is not None for run in calm), len(calm)),
         lead_times=dict(sorted(Counter(run.lead_time for run in violated if run.lead_time).items())),
+        by_category={
+            category: (_alarmed(_of(category, violated)), _alarmed(_of(category, calm)))
+            for category in sorted({run.trajectory.category for run in (*violated, *calm)})
+        },
+        prior=_category_prior(chains, violated, calm, false_alarms.hits),
         monitor=monitor,
         examples=choose_examples(violated, calm),
+    )
+
+
+def _alarmed(replays: Sequence[Replay]) -> Rate:
+    """Return how many runs alarmed: strictly before the violating call, or at any step where there is none."""
+    return Rate(sum(run.alarm is not None for run in replays), len(replays))
+
+
+def _of(category: str, replays: Sequence[Replay]) -> list[Replay]:
+    return [run for run in replays if run.trajectory.category == category]
+
+
+def _category_prior(
+    chains: FittedChains, violated: Sequence[Replay], calm: Sequence[Replay], false_alarms: int
+) -> CategoryPrior:
+    ends = {category: part.ends for category, part in chains.evidence.items() if category != AGGREGATE}
+    order = sorted(
+        ends, key=lambda category: (-ends[category][VIOLATED] / sum(ends[category].values()), category)
+    )
+
+    def flag(n_categories: int) -> CategoryPrior:
+        flagged = tuple(order[:n_categories])
+        hits = [sum(run.trajectory.category in flagged for run in runs) for runs in (violated, calm)]
+        return CategoryPrior(flagged, Rate(hits[0], len(violated)), Rate(hits[1], len(calm)))
+
+    candidates = [flag(n_categories) for n_categories in range(len(order) + 1)]
+    return min(
+        candidates, key=lambda prior: (abs(prior.false_alarms.hits - false_alarms), -prior.detected.hits)
     )
 
 

@@ -127,14 +127,26 @@ def in_words(rate: Rate) -> str:
 
 def finding_in_words(findings: Findings) -> tuple[str, ...]:
     """Say in a few sentences what was found, and what that does not show."""
-    return (_corpus_in_words(findings), _monitor_in_words(findings.held_out), _LIMITS)
+    return (
+        _corpus_in_words(findings),
+        _monitor_in_words(findings.held_out),
+        _limits_in_words(findings.held_out),
+    )
 
 
-_LIMITS = (
-    "This does not yet show foresight: some kinds of task are violated far more often than others, and a monitor that "
-    "knows the kind is credited here for that knowledge too. A category prior, which flags runs by their kind of task "
-    "and nothing else, must be compared next."
-)
+def _limits_in_words(held_out: HeldOut) -> str:
+    prior = held_out.prior
+    if not held_out.tasks_tried or not prior.flagged:
+        return (
+            "This does not show foresight: some kinds of task are violated far more often than others, and a monitor "
+            "that knows the kind is credited for that knowledge too. No category prior could be compared here."
+        )
+    flagged = " and ".join(map(category_name, prior.flagged))
+    return (
+        f"How much of this is foresight? A category prior, which flags every run of {flagged} and looks at nothing "
+        f"else, would have flagged {in_words(prior.detected)} of the violations and {in_words(prior.false_alarms)} of "
+        "the other runs. What the monitor shows beyond that, and within each category, is its own."
+    )
 
 
 def _corpus_in_words(findings: Findings) -> str:
