@@ -272,8 +272,9 @@ def test_an_interruption_has_its_own_exit_code_and_leaves_nothing_behind(tmp_pat
         stderr=subprocess.PIPE,
         text=True,
     )
-    while not any(tmp_path.iterdir()):
+    while running.poll() is None and not any(tmp_path.iterdir()):
         time.sleep(0.02)
+    assert running.poll() is None
     running.send_signal(signal.SIGINT)
     assert "interrupted" in running.communicate(timeout=60)[1]
     assert running.returncode == 130

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from safetydrift.markov.chain import AbsorbingChain
     from safetydrift.monitor.evidence import Evidence
     from safetydrift.monitor.fitting import FittedChains
+    from safetydrift.monitor.settings import FitSettings
 
 PUBLISHED = "published"
 
@@ -36,14 +37,10 @@ def analyze(
     paths: tuple[str, ...],
     output: Path | None,
     category: str | None,
-    space: str,
-    base_catalogue: str,
-    additions: tuple[str, ...],
-    trace_format: str | None,
-    skip_bad: bool,
-    quiet: bool,
+    labelling: options.Labelling,
+    reading: options.Reading,
     as_json: bool,
-    **choices: Any,
+    settings: FitSettings,
 ) -> None:
     """Print what a chain says: the matrix, finite-horizon curves, absorption, points of no return.
 
@@ -55,18 +52,14 @@ def analyze(
       safetydrift analyze corpus --states coarse --category banking --json
     """
     if paths == (PUBLISHED,):
-        report = _published(choices["max_horizon"])
+        report = _published(settings.max_horizon)
     else:
         from safetydrift.effects.labeler import Labeler
-        from safetydrift.formats import load_catalogue, load_space
         from safetydrift.monitor.fitting import fit_chains
 
-        state_space = load_space(space)
-        labeler = Labeler(load_catalogue(base_catalogue, additions))
-        inputs = Inputs(
-            paths, state_space, labeler, trace_format, skip_bad=skip_bad, quiet=quiet, output=output
-        )
-        fitted = fit_chains(inputs, state_space, options.fit_settings(**choices))
+        space, catalogue = labelling.load()
+        inputs = Inputs(paths, space, Labeler(catalogue), reading, output)
+        fitted = fit_chains(inputs, space, settings)
         inputs.summarise()
         report = _fitted(fitted, category or "")
     if as_json or output is not None:

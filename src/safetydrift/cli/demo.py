@@ -50,7 +50,8 @@ def demo(paths: tuple[str, ...], output: Path, quiet: bool, as_json: bool) -> No
     from safetydrift.monitor.fitting import fit_model
 
     space, catalogue = load_space("paper"), load_catalogue()
-    inputs = Inputs(paths or ("corpus",), space, Labeler(catalogue), quiet=quiet)
+    reading = options.Reading(trace_format=None, skip_bad=False, quiet=quiet)
+    inputs = Inputs(paths or ("corpus",), space, Labeler(catalogue), reading)
     trajectories = list(inputs)
     inputs.summarise()
     with notes.status("fitting") if not quiet else nullcontext():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,6 +12,8 @@ from safetydrift.cli.output import console, emit_json, notes
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from safetydrift.monitor.settings import FitSettings
 
 FEW_RUNS = 100
 
@@ -37,14 +39,10 @@ def fit(
     output: Path,
     threshold: float | None,
     horizon: int,
-    space: str,
-    base_catalogue: str,
-    additions: tuple[str, ...],
-    trace_format: str | None,
-    skip_bad: bool,
-    quiet: bool,
+    labelling: options.Labelling,
+    reading: options.Reading,
     as_json: bool,
-    **choices: Any,
+    settings: FitSettings,
 ) -> None:
     """Fit a model on traces or labelled runs.
 
@@ -54,20 +52,16 @@ def fit(
       safetydrift fit traces/ --notion rules --states coarse --estimator published -o published.json
     """
     from safetydrift.effects.labeler import Labeler
-    from safetydrift.formats import load_catalogue, load_space, save_model
+    from safetydrift.formats import save_model
     from safetydrift.monitor.fitting import fit_model
     from safetydrift.monitor.model import AGGREGATE
 
-    settings = options.fit_settings(**choices)
-    state_space = load_space(space)
-    catalogue = load_catalogue(base_catalogue, additions)
-    inputs = Inputs(
-        paths, state_space, Labeler(catalogue), trace_format, skip_bad=skip_bad, quiet=quiet, output=output
-    )
+    space, catalogue = labelling.load()
+    inputs = Inputs(paths, space, Labeler(catalogue), reading, output)
     trajectories = list(inputs)
     model, chains = fit_model(
         trajectories,
-        state_space,
+        space,
         catalogue,
         settings,
         horizon=horizon,
@@ -77,7 +71,7 @@ def fit(
     save_model(model, output)
     inputs.summarise()
     used = sum(chains.evidence[AGGREGATE].ends.values())
-    if used < FEW_RUNS and not quiet:
+    if used < FEW_RUNS and not reading.quiet:
         notes.print(f"[red]fitted on {used} runs: every figure of this model is a guess[/red]")
     if as_json:
         emit_json(
@@ -87,5 +81,5 @@ def fit(
         from safetydrift.cli.tables import fit_summary
 
         console.print(fit_summary(chains, model))
-    if not quiet:
+    if not reading.quiet:
         notes.print(f"model written to {output}")

@@ -15,6 +15,7 @@ from safetydrift.formats.trajectories import TrajectoryReader
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from safetydrift.cli.options import Reading
     from safetydrift.effects.labeler import Labeler
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
@@ -30,18 +31,17 @@ class Inputs:
         paths: Sequence[str],
         space: StateSpace,
         labeler: Labeler,
-        trace_format: str | None = None,
-        *,
-        skip_bad: bool = False,
-        quiet: bool = False,
+        reading: Reading,
         output: Path | None = None,
     ) -> None:
         if output is not None and any(_same(output, path) for path in paths):
             raise click.BadParameter(
                 f"{output} is one of the inputs, and would be lost", param_hint="--output"
             )
-        self._reader = TrajectoryReader(paths, space, labeler, format=trace_format, skip_bad=skip_bad)
-        self._quiet = quiet
+        self._reader = TrajectoryReader(
+            paths, space, labeler, format=reading.trace_format, skip_bad=reading.skip_bad
+        )
+        self._quiet = reading.quiet
         self._paths = tuple(map(str, paths))
 
     def __iter__(self) -> Iterator[Trajectory]:

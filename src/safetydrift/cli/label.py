@@ -29,12 +29,8 @@ SHOWN_MISSES = 20
 def label(
     paths: tuple[str, ...],
     output: Path | None,
-    space: str,
-    base_catalogue: str,
-    additions: tuple[str, ...],
-    trace_format: str | None,
-    skip_bad: bool,
-    quiet: bool,
+    labelling: options.Labelling,
+    reading: options.Reading,
     as_json: bool,
 ) -> None:
     """Read what every tool call did, and count what could not be read.
@@ -48,21 +44,17 @@ def label(
       safetydrift fit runs.jsonl -o model.json
     """
     from safetydrift.effects.labeler import Labeler
-    from safetydrift.formats import load_catalogue, load_space
     from safetydrift.formats.runs import RunWriter
 
-    state_space = load_space(space)
-    catalogue = load_catalogue(base_catalogue, additions)
-    inputs = Inputs(
-        paths, state_space, Labeler(catalogue), trace_format, skip_bad=skip_bad, quiet=quiet, output=output
-    )
+    space, catalogue = labelling.load()
+    inputs = Inputs(paths, space, Labeler(catalogue), reading, output)
     summary = _Summary()
     if output is None:
         for run in inputs:
             summary.add(run)
     else:
         with binary_output(output) as stream:
-            writer = RunWriter(stream, state_space, catalogue.identity)
+            writer = RunWriter(stream, space, catalogue.identity)
             for run in inputs:
                 summary.add(run)
                 writer.write(run)

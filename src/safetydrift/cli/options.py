@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import wraps
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -14,6 +17,9 @@ from safetydrift.states.trajectory import Notion, UnknownOnset
 if TYPE_CHECKING:
     from collections.abc import Callable
     from enum import Enum
+
+    from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.states.space import StateSpace
 
 Verb = TypeVar("Verb", bound="Callable[..., Any]")
 
@@ -82,44 +88,79 @@ def as_json(verb: Verb) -> Verb:
     return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")(verb)
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How traces are read: the format, if it is not to be detected; whether bad records are skipped; remarks."""
+
+    trace_format: str | None
+    skip_bad: bool
+    quiet: bool
+
+
 def reading(verb: Verb) -> Verb:
-    """Say how traces are read."""
-    verb = click.option(
-        "--format",
-        "trace_format",
-        type=click.Choice(FORMATS),
-        help="Read every trace file as this format instead of detecting it.",
-    )(verb)
-    verb = click.option(
-        "--skip-bad", is_flag=True, help="Go on after a record that cannot be read, and count it."
-    )(verb)
-    return click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks.")(verb)
+    """Say how traces are read; the verb is given a `Reading`."""
+    verb = _gathered(verb, "reading", Reading)
+    for option in (
+        click.option(
+            "--format",
+            "trace_format",
+            type=click.Choice(FORMATS),
+            help="Read every trace file as this format instead of detecting it.",
+        ),
+        click.option(
+            "--skip-bad", is_flag=True, help="Go on after a record that cannot be read, and count it."
+        ),
+        click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks."),
+    ):
+        verb = option(verb)
+    return verb
+
+
+@dataclass(frozen=True, slots=True)
+class Labelling:
+    """In which space, and with which catalogue, effects are read."""
+
+    space: str
+    base_catalogue: str
+    additions: tuple[str, ...]
+
+    def load(self) -> tuple[StateSpace, Catalogue]:
+        """Read the files."""
+        from safetydrift.formats import load_catalogue, load_space
+
+        return load_space(self.space), load_catalogue(self.base_catalogue, self.additions)
 
 
 def labelling(verb: Verb) -> Verb:
-    """Say in which space and with which catalogue effects are read."""
-    verb = click.option(
-        "--space", default="paper", show_default=True, help="State space: a shipped name or a TOML file."
-    )(verb)
-    verb = click.option(
-        "--base-catalogue",
-        default="default",
-        show_default=True,
-        metavar="NAME|FILE",
-        help="Tool catalogue: a shipped name or a TOML file. A space with other dimensions needs one of its own.",
-    )(verb)
-    return click.option(
-        "--catalogue",
-        "additions",
-        multiple=True,
-        metavar="FILE",
-        help="Additions to the catalogue (TOML); may be given several times.",
-    )(verb)
+    """Say in which space and with which catalogue effects are read; the verb is given a `Labelling`."""
+    verb = _gathered(verb, "labelling", Labelling)
+    for option in (
+        click.option(
+            "--space", default="paper", show_default=True, help="State space: a shipped name or a TOML file."
+        ),
+        click.option(
+            "--base-catalogue",
+            default="default",
+            show_default=True,
+            metavar="NAME|FILE",
+            help="Tool catalogue: a shipped name or a TOML file. A space with other dimensions needs one of its own.",
+        ),
+        click.option(
+            "--catalogue",
+            "additions",
+            multiple=True,
+            metavar="FILE",
+            help="Additions to the catalogue (TOML); may be given several times.",
+        ),
+    ):
+        verb = option(verb)
+    return verb
 
 
 def fitting(verb: Verb) -> Verb:
-    """Say how a chain is fitted."""
+    """Say how a chain is fitted; the verb is given `FitSettings`."""
     defaults = FitSettings()
+    verb = _gathered(verb, "settings", _settings)
     for option in (
         click.option(
             "--notion",
@@ -168,10 +209,9 @@ def fitting(verb: Verb) -> Verb:
     return verb
 
 
-def fit_settings(
+def _settings(
     notion: str, states: str, estimator: str, strength: float, max_horizon: int, unknown_onset: str
 ) -> FitSettings:
-    """Collect the values of `fitting`."""
     return FitSettings(
         notion=Notion(notion),
         granularity=Granularity(states),
@@ -180,3 +220,15 @@ def fit_settings(
         max_horizon=max_horizon,
         unknown_onset=UnknownOnset(unknown_onset),
     )
+
+
+def _gathered(verb: Verb, name: str, gather: Callable[..., Any]) -> Verb:
+    """Return a verb that takes the parameters of ``gather`` and passes what it makes of them under one name."""
+    parameters = tuple(signature(gather).parameters)
+
+    @wraps(verb)
+    def gathering(**given: Any) -> Any:
+        made = gather(**{key: given.pop(key) for key in parameters})
+        return verb(**given, **{name: made})
+
+    return gathering  # type: ignore[return-value]

@@ -31,9 +31,7 @@ def predict(
     paths: tuple[str, ...],
     model: str,
     output: Path | None,
-    trace_format: str | None,
-    skip_bad: bool,
-    quiet: bool,
+    reading: options.Reading,
 ) -> None:
     """Write the probability of a violation at every step of every run.
 
@@ -53,9 +51,7 @@ def predict(
 
     fitted = load_model(model)
     monitor = LookupMonitor(fitted)
-    inputs = Inputs(
-        paths, fitted.space, monitor.labeler, trace_format, skip_bad=skip_bad, quiet=quiet, output=output
-    )
+    inputs = Inputs(paths, fitted.space, monitor.labeler, reading, output)
     encoder = msgspec.json.Encoder()
     buffer = bytearray()
     unknown: Counter[str] = Counter()
@@ -68,8 +64,8 @@ def predict(
                 stream.write(b"\n")
     inputs.summarise()
     for category, count in unknown.items():
-        if count and not quiet:
+        if count and not reading.quiet:
             what = f"{count:,} runs of category {category!r}, which the model does not know, were judged by all runs"
             notes.print(shown(what), markup=False)
-    if output is not None and not quiet:
+    if output is not None and not reading.quiet:
         notes.print(f"predictions written to {output}")

@@ -43,9 +43,7 @@ def replay(
     traces: tuple[str, ...],
     limit: int,
     output: Path | None,
-    trace_format: str | None,
-    skip_bad: bool,
-    quiet: bool,
+    reading: options.Reading,
     as_json: bool,
 ) -> None:
     """Show runs step by step: what each call did, where it led, the probability after it, the alarm.
@@ -61,9 +59,7 @@ def replay(
 
     fitted = load_model(model)
     monitor = LookupMonitor(fitted)
-    inputs = Inputs(
-        paths, fitted.space, monitor.labeler, trace_format, skip_bad=skip_bad, quiet=quiet, output=output
-    )
+    inputs = Inputs(paths, fitted.space, monitor.labeler, reading, output)
     chosen = (run for run in inputs if not traces or run.id in traces)
     replays = [walk(run, monitor) for run in islice(chosen, len(traces) or limit)]
     if not replays:
