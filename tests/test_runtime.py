@@ -43,7 +43,7 @@ def test_judging_a_call_imports_nothing_heavy():
     assert not set(FORBIDDEN) & set(answer["new"])
 
 
-def test_the_package_and_its_help_need_no_extra():
+def test_the_package_and_its_help_need_no_extra(tmp_path):
     without_extras = (
         "import sys\n"
         "for name in ('numpy', 'matplotlib', 'jinja2', 'scipy', 'backports'): sys.modules[name] = None\n"
@@ -52,7 +52,10 @@ def test_the_package_and_its_help_need_no_extra():
         "main()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", without_extras, "/dev/null"], capture_output=True, text=True, check=False
+        [sys.executable, "-c", without_extras, str(tmp_path / "p.jsonl")],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
