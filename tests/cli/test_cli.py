@@ -113,6 +113,9 @@ def test_analyze_says_which_notion_of_violation_it_uses(traces):
         assert words in done.stdout, done.stderr
     report = json.loads(safetydrift("analyze", traces, "--category", "office", "--json").stdout)
     assert report["settings"]["notion"] == "label"
+    never_left = report["states"].index("credentials/network/irreversible")
+    assert not report["visited"][never_left]
+    assert report["violation_within"]["credentials/network/irreversible"]["5"] is None  # unknown is not 0
     assert report["runs"] == {"violated": 4, "completed": 8}
 
 
@@ -333,6 +336,8 @@ def test_labelled_runs_and_traces_can_be_read_together_and_all_are_counted(trace
     safetydrift("label", traces, "-o", folder / "runs.jsonl")
     write_traces([office_trace(50, violated=False)], folder / "more.jsonl")
     (folder / "empty.jsonl").write_text("")
+    (folder / "notes.txt").write_text("no traces")
+    assert "passed over 1 files that hold no traces: notes.txt" in safetydrift("label", folder).stderr
     report = json.loads(safetydrift("label", folder, "--json").stdout)
     assert report["sources"]["own"]["runs"] == 13
     assert (

@@ -47,7 +47,6 @@ def findings(runs):
 def test_held_out_tasks_are_told_by_their_name_and_are_about_a_fifth():
     many = [f"suite/{n}" for n in range(5000)]
     assert 0.18 < sum(map(held_out, many)) / len(many) < 0.22
-    assert {task for task in TASKS if held_out(task)} == {task for task in reversed(TASKS) if held_out(task)}
     assert [held_out(f"suite/{n}") for n in range(8)] == HELD_OUT_BEFORE  # on every machine, in every version
 
 

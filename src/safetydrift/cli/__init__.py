@@ -1,6 +1,5 @@
 """The ``safetydrift`` command: one module per verb."""
 
-EXIT_WRONG_USE = 2
 EXIT_REFUSED = 3
 EXIT_INTERRUPTED = 130
 

@@ -102,7 +102,10 @@ class _Report:
             "visited": chain.visited.tolist(),
             "observed": self._observed(),
             "violation_within": {
-                name: {str(h): float(curves[h, state]) for h in range(1, len(curves))}
+                name: {
+                    str(h): nan if state in chain.unseen else float(curves[h, state])
+                    for h in range(1, len(curves))
+                }
                 for state, name in enumerate(chain.names)
             },
             "absorption": {

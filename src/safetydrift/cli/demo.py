@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -121,8 +122,8 @@ def _show_categories(findings: Findings) -> None:
                 category_name(category),
                 str(found.violated),
                 str(found.censored),
-                percent(float(found.coarse.within(5)[0])),
-                percent(float(found.ends.probability("violated")[0])),
+                percent(float(found.coarse.within(5)[0]) if 0 in steps else nan),
+                percent(float(found.ends.probability("violated")[0]) if 0 in steps else nan),
                 f"{steps[0]:.1f}" if 0 in steps else "-",
                 len(found.no_return),
             ]

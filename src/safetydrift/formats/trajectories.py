@@ -10,7 +10,7 @@ from safetydrift.effects.labeling import label_trace
 from safetydrift.errors import TraceFormatError
 from safetydrift.formats.corpus import corpus_file
 from safetydrift.formats.files import Damage, Lines, files_below
-from safetydrift.formats.reading import MAX_RECORD_BYTES, BadRecord, ReadReport, TraceReader, read_traces
+from safetydrift.formats.reading import MAX_RECORD_BYTES, ReadReport, TraceReader, read_traces
 from safetydrift.formats.runs import catalogue_of, encode_run, is_runs_header, read_runs
 
 if TYPE_CHECKING:
@@ -77,8 +77,9 @@ class TrajectoryReader:
         self._hash = sha256()
         self._space, self._labeler = space, labeler
         self._format, self._skip_bad = format, skip_bad
-        self._runs: list[Path] = []
+        self._runs: dict[Path, bytes] = {}
         self._traces: list[Path] = []
+        self._passed_over: dict[str, str] = {}
         for path in paths:
             self._sort(corpus_file() if str(path) == CORPUS else Path(path))
         self.other_catalogues = self._other_catalogues()
@@ -88,16 +89,24 @@ class TrajectoryReader:
     def _sort(self, path: Path) -> None:
         """Tell labelled runs from traces; a folder may hold both."""
         if not path.is_dir():
-            (self._runs if _header(path) else self._traces).append(path)
+            header = _header(path)
+            if header:
+                self._runs[path] = header
+            else:
+                self._traces.append(path)
             return
-        files = [file for file, reason in _files(path) if not reason]
-        runs = [file for file in files if _header(file)]
-        self._runs += runs
-        self._traces += [file for file in files if file not in runs] if runs else [path]
+        files = _files(path)
+        runs = {file: header for file, reason in files if not reason and (header := _header(file))}
+        if not runs:
+            self._traces.append(path)
+            return
+        self._runs |= runs
+        self._traces += [file for file, reason in files if not reason and file not in runs]
+        self._passed_over |= {str(file): reason for file, reason in files if reason}
 
     def _other_catalogues(self) -> dict[str, str]:
         mine = self._labeler.catalogue.identity
-        identities = {str(path): catalogue_of(_header(path)) for path in self._runs}
+        identities = {str(path): catalogue_of(header) for path, header in self._runs.items()}
         return {path: identity for path, identity in identities.items() if identity not in {"", mine}}
 
     @property
@@ -120,7 +129,8 @@ class TrajectoryReader:
         SpaceMismatchError
             If labelled runs cannot be read in the space asked for.
         """
-        self.tally, self._hash, self._of_runs, self._reader = {}, sha256(), ReadReport(), None
+        self.tally, self._hash, self._reader = {}, sha256(), None
+        self._of_runs = ReadReport(passed_over=dict(self._passed_over))
         for path in self._runs:
             yield from self._hashed(self._read_runs(path))
         if self._traces:
@@ -138,6 +148,7 @@ class TrajectoryReader:
 
         try:
             with Lines(path, MAX_RECORD_BYTES, on_read) as lines:
+                self._of_runs.files += 1
                 for run in read_runs(lines, str(path), self._space):
                     self._of_runs.traces += 1
                     self._of_runs.steps += run.n_steps
@@ -179,6 +190,3 @@ def _files(folder: Path) -> list[tuple[Path, str]]:
         return list(files_below(folder))
     except Damage:
         return []
-
-
-__all__ = ["CORPUS", "BadRecord", "ReadReport", "TrajectoryReader"]
