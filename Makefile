@@ -58,8 +58,8 @@ model: $(VENV)/run.stamp  ## Fit the shipped model again from the shipped corpus
 	$(BIN)/safetydrift fit corpus --output src/safetydrift/models/default.json
 
 lock:  ## Compile the locked requirements again (needs uv)
-	uv pip compile pyproject.toml requirements/build.in --all-extras --universal --python-version 3.11 \
-	  --generate-hashes --no-header --no-annotate -o requirements/run.txt
+	uv pip compile pyproject.toml requirements/build.in --extra fit --extra report --extra zstd --universal \
+	  --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/run.txt
 	uv pip compile pyproject.toml requirements/build.in --all-extras --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-annotate -c requirements/run.txt -o requirements/dev.txt
 

@@ -19,6 +19,14 @@ class SpaceMismatchError(SafetyDriftError, ValueError):
     """Two things were built on different state spaces and cannot be used together."""
 
 
+class CallFormatError(SafetyDriftError, ValueError):
+    """A line that is no tool call."""
+
+
+class ConfigError(SafetyDriftError, ValueError):
+    """A configuration file that cannot be read, or that says something nobody reads."""
+
+
 class CatalogueError(SafetyDriftError, ValueError):
     """A tool catalogue that is not well formed, or does not cover the state space."""
 
@@ -78,11 +86,47 @@ class ModelFileError(SafetyDriftError, ValueError):
     """A model file that is damaged, of an unknown version, or not a model at all."""
 
 
+class ReviewError(SafetyDriftError, ValueError):
+    """A review sheet or sample that is not well formed, or does not belong to what it is compared with."""
+
+
 class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
 
-EXTRA_OF = {"numpy": "fit", "matplotlib": "report", "jinja2": "report"}
+class JudgeError(SafetyDriftError, RuntimeError):
+    """A model that was asked about a call gave no answer that can be used."""
+
+
+class JudgeBudgetError(JudgeError):
+    """A further question would go beyond what a judge may spend."""
+
+
+class JudgeSettingsError(SafetyDriftError, ValueError):
+    """A judge that cannot work as it is set up: an unknown kind of model, a missing key, an address of no use."""
+
+
+class JudgeFileError(SafetyDriftError, ValueError):
+    """A file of recorded answers that cannot be read or believed."""
+
+
+class UnknownAnswerError(SafetyDriftError, LookupError):
+    """Recorded answers that hold none for a call.
+
+    Attributes
+    ----------
+    digest
+        The digest of the question.
+    """
+
+    def __init__(self, digest: str) -> None:
+        self.digest = digest
+        super().__init__(
+            f"no answer to question {digest[:12]} is recorded; record it, or take None for an answer"
+        )
+
+
+EXTRA_OF = {"numpy": "fit", "matplotlib": "report", "jinja2": "report", "pydantic_ai": "judge"}
 """The extra that installs a package some part of SafetyDrift needs."""
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from safetydrift.effects.shell import read_shell
+from safetydrift.effects.languages.shell import read_shell
 from safetydrift.formats.catalogue_file import load_catalogue
 
 CATALOGUE = load_catalogue()

@@ -54,11 +54,10 @@ def analyze(
     if paths == (PUBLISHED,):
         report = _published(settings.max_horizon)
     else:
-        from safetydrift.effects.labeler import Labeler
-        from safetydrift.monitor.fitting import fit_chains
+            from safetydrift.monitor.fitting import fit_chains
 
-        space, catalogue = labelling.load()
-        inputs = Inputs(paths, space, Labeler(catalogue), reading, output)
+        space, labeler = labelling.load()
+        inputs = Inputs(paths, space, labeler, reading, output)
         fitted = fit_chains(inputs, space, settings)
         inputs.summarise()
         report = _fitted(fitted, category or "")

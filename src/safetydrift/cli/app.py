@@ -10,12 +10,17 @@ from safetydrift._version import __version__
 
 VERBS = {
     "analyze": "Print what a chain says: horizons, absorption, points of no return.",
+    "catalogue": "Check a catalogue: how much of what agents do it covers.",
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
+    "effect": "Say what tool calls do, one JSON line each.",
+    "explain": "Say in words what one tool call does, and why we think so.",
     "fit": "Fit a model on traces or labelled runs.",
     "label": "Read what every tool call did, and count what could not be read.",
     "predict": "Write the probability of a violation at every step of every run.",
+    "judge": "Ask a language model about the calls that no rule decides, and record its answers.",
     "replay": "Show runs step by step: state, probability, alarm.",
+    "review": "Draw calls for people to review, and compare their decisions with ours.",
 }
 
 EXIT_CODES = """\b

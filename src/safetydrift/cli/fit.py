@@ -51,18 +51,17 @@ def fit(
       safetydrift fit corpus -o model.json
       safetydrift fit traces/ --notion rules --states coarse --estimator published -o published.json
     """
-    from safetydrift.effects.labeler import Labeler
     from safetydrift.formats import save_model
     from safetydrift.monitor.fitting import fit_model
     from safetydrift.monitor.model import AGGREGATE
 
-    space, catalogue = labelling.load()
-    inputs = Inputs(paths, space, Labeler(catalogue), reading, output)
+    space, labeler = labelling.load()
+    inputs = Inputs(paths, space, labeler, reading, output)
     trajectories = list(inputs)
     model, chains = fit_model(
         trajectories,
         space,
-        catalogue,
+        labeler.catalogue,
         settings,
         horizon=horizon,
         threshold=threshold,

@@ -52,6 +52,10 @@ class Inputs:
             self.summarise()
             raise NoRunsError(self._paths)
 
+    def tally(self) -> Counter[tuple[str, str]]:
+        """Return how many calls there were by deciding layer and tool; empty for runs that were labelled before."""
+        return Counter(self._reader.tally)
+
     def layers(self) -> Counter[str]:
         """Return how many calls each labelling layer decided; empty for runs that were labelled before."""
         layers: Counter[str] = Counter()

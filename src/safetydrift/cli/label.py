@@ -43,18 +43,17 @@ def label(
       safetydrift label traces/ -o runs.jsonl
       safetydrift fit runs.jsonl -o model.json
     """
-    from safetydrift.effects.labeler import Labeler
     from safetydrift.formats.runs import RunWriter
 
-    space, catalogue = labelling.load()
-    inputs = Inputs(paths, space, Labeler(catalogue), reading, output)
+    space, labeler = labelling.load()
+    inputs = Inputs(paths, space, labeler, reading, output)
     summary = _Summary()
     if output is None:
         for run in inputs:
             summary.add(run)
     else:
         with binary_output(output) as stream:
-            writer = RunWriter(stream, space, catalogue.identity)
+            writer = RunWriter(stream, space, labeler.catalogue.identity)
             for run in inputs:
                 summary.add(run)
                 writer.write(run)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from enum import Enum
 
-    from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.effects.labeler import Labeler
     from safetydrift.states.space import StateSpace
 
 Verb = TypeVar("Verb", bound="Callable[..., Any]")
@@ -123,12 +123,56 @@ class Labelling:
     space: str
     base_catalogue: str
     additions: tuple[str, ...]
+    config: str | None
 
-    def load(self) -> tuple[StateSpace, Catalogue]:
+    def load(self) -> tuple[StateSpace, Labeler]:
         """Read the files."""
-        from safetydrift.formats import load_catalogue, load_space
+        from safetydrift.formats import load_space
 
-        return load_space(self.space), load_catalogue(self.base_catalogue, self.additions)
+        return load_space(self.space), surroundings(self.base_catalogue, self.additions, self.config)
+
+
+def surroundings(base_catalogue: str, additions: tuple[str, ...], config: str | None) -> Labeler:
+    """Return a labeler with what the operator has said about his tools and his organisation."""
+    from safetydrift.formats import load_catalogue
+    from safetydrift.formats.config_file import Config, load_config
+
+    said = Config() if config is None else load_config(config)
+    return said.labeler(load_catalogue(base_catalogue, additions))
+
+
+def config(verb: Verb) -> Verb:
+    """Take the operator's configuration file."""
+    return click.option(
+        "--config",
+        type=click.Path(dir_okay=False, exists=True),
+        envvar="SAFETYDRIFT_CONFIG",
+        metavar="FILE",
+        help="What is inside your organisation and what is sensitive in it (TOML, docs/configuration.md).",
+    )(verb)
+
+
+def catalogue(verb: Verb) -> Verb:
+    """Say with which catalogue effects are read."""
+    for option in (_BASE_CATALOGUE, _ADDITIONS):
+        verb = option(verb)
+    return verb
+
+
+_BASE_CATALOGUE = click.option(
+    "--base-catalogue",
+    default="default",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="Tool catalogue: a shipped name, a TOML file or a folder of them.",
+)
+_ADDITIONS = click.option(
+    "--catalogue",
+    "additions",
+    multiple=True,
+    metavar="FILE",
+    help="Additions to the catalogue (TOML); may be given several times.",
+)
 
 
 def labelling(verb: Verb) -> Verb:
@@ -138,20 +182,9 @@ def labelling(verb: Verb) -> Verb:
         click.option(
             "--space", default="paper", show_default=True, help="State space: a shipped name or a TOML file."
         ),
-        click.option(
-            "--base-catalogue",
-            default="default",
-            show_default=True,
-            metavar="NAME|FILE",
-            help="Tool catalogue: a shipped name or a TOML file. A space with other dimensions needs one of its own.",
-        ),
-        click.option(
-            "--catalogue",
-            "additions",
-            multiple=True,
-            metavar="FILE",
-            help="Additions to the catalogue (TOML); may be given several times.",
-        ),
+        _BASE_CATALOGUE,
+        _ADDITIONS,
+        config,
     ):
         verb = option(verb)
     return verb

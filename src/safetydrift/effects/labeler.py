@@ -1,36 +1,42 @@
-"""The labeler: what a step did, by the first layer that knows.
+"""The labeler: what a call does, before and after it is executed.
 
-Exact names of the catalogue come first, then its patterns, then the tool's own annotations, then the cautious
-default.
+Three questions, in this order. What does the call do by itself (`Labeler._alone`): exact names of the catalogue,
+the languages that arguments are written in, then patterns, the tool's own annotations, the cautious default. What do
+its arguments and its result hold (`safetydrift.effects.content`). And what does it do in view of the run so far
+(`safetydrift.effects.history`): on whose word it acts, and whether it carries out what was read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 
+from safetydrift.effects.arguments import case_of, prose, server, table, texts
+from safetydrift.effects.boundary import Boundary
+from safetydrift.effects.catalogue.scales import join, overlay
+from safetydrift.effects.content.scan import Scanner
+from safetydrift.effects.history.fingerprints import carries, fingerprint
+from safetydrift.effects.history.history import NAMED, History
+from safetydrift.effects.history.instructions import InstructionReader
+from safetydrift.effects.history.provenance import decisive, origin_of
 from safetydrift.effects.languages import READERS
-from safetydrift.effects.scales import join, overlay
+from safetydrift.effects.reading import MAX_TEXT, Reading, UnreadableError, shown
+from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from typing import Any
 
     from safetydrift.effects.catalogue import Catalogue
-    from safetydrift.effects.entries import ToolCase, ToolEntry
-    from safetydrift.effects.scales import Ranks
-    from safetydrift.states.effect import Effect
+    from safetydrift.effects.catalogue.entries import ToolEntry
+    from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.states.space import StateSpace
     from safetydrift.trace import Step, ToolCall
 
-MAX_ARGUMENT = 64 * 1024
-"""Longer arguments are not examined."""
-MAX_ITEMS = 256
-"""Longer lists are not examined."""
 _MEMO_TEXT = 4096
 _MEMO_SIZE = 1024
-_MAX_SHOWN = 60
+NOTHING_SHOWN = History()
+"""The history of a run of which nothing is known yet."""
 
 
 class Labeler:
@@ -40,13 +46,14 @@ class Labeler:
     ----------
     catalogue
         The reviewed data.
-    trusted_servers
-        MCP servers whose annotations may lower an effect; their tools are named ``mcp__<server>__<tool>``.
+    boundary
+        Which hosts and people are inside, and which servers are trusted: MCP tools of such a server are named
+        ``mcp__<server>__<tool>``. By default everything but this host is outside.
 
     Notes
     -----
-    An effect never depends on earlier calls, and no input raises: what cannot be read is taken for the worst
-    that the catalogue's default says. Work per call is bounded, since arguments may come from an adversary.
+    No input raises: what cannot be read is taken for the worst that the catalogue's default says. Work per call is
+    bounded, since arguments and results may come from an adversary.
 
     Examples
     --------
@@ -58,18 +65,28 @@ class Labeler:
     ('credentials', 'read_only', 'fully_reversible')
     """
 
-    __slots__ = ("_by_language", "_by_name", "_by_path", "_plain", "catalogue", "trusted_servers")
+    __slots__ = (
+        "_by_name",
+        "_by_path",
+        "_in_language",
+        "_instructions",
+        "_plain",
+        "_scan",
+        "_scanner",
+        "boundary",
+        "catalogue",
+    )
 
-    def __init__(self, catalogue: Catalogue, trusted_servers: Iterable[str] = frozenset()) -> None:
+    def __init__(self, catalogue: Catalogue, boundary: Boundary | None = None) -> None:
         self.catalogue = catalogue
-        self.trusted_servers = frozenset(trusted_servers)
-        self._plain = _plain_effects(catalogue)
-        self._by_language: dict[str, Callable[[str], Effect]] = {
-            language: lru_cache(_MEMO_SIZE)(partial(reader, catalogue))
-            for language, reader in READERS.items()
-        }
+        self.boundary = Boundary() if boundary is None else boundary
+        self._plain = _plain_effects(catalogue, self.boundary)
         self._by_name = lru_cache(_MEMO_SIZE)(self._guess)
         self._by_path = lru_cache(_MEMO_SIZE)(catalogue.path)
+        self._in_language = lru_cache(_MEMO_SIZE)(self._read_language)
+        self._scanner = Scanner(catalogue)
+        self._scan = lru_cache(_MEMO_SIZE)(self._scanner.scan)
+        self._instructions = InstructionReader(catalogue.marks)
 
     @property
     def dimensions(self) -> tuple[str, ...]:
@@ -86,8 +103,164 @@ class Labeler:
         """
         self.catalogue.require_cover(space)
 
-    def propose(self, call: ToolCall) -> Effect:
-        """Return what a call will do if it is executed: its arguments are known, its result is not."""
+    def needs_history(self, space: StateSpace) -> bool:
+        """Return whether states of a space depend on what came before in a run."""
+        contextual = set(self.catalogue.scales.names) - set(self.catalogue.scales.required)
+        return not contextual.isdisjoint(dimension.name for dimension in space.dimensions)
+
+    # -- before and after a call --------------------------------------------------------------------------
+
+    def propose(self, call: ToolCall, history: History | None = None) -> Effect:
+        """Return what a call will do if it is executed: its arguments are known, its result is not.
+
+        Parameters
+        ----------
+        history
+            What the run has shown so far. Without it, the effect is that of the call alone, and nothing is said
+            about where its values come from or what it carries out.
+        """
+        effect = self._alone(call)
+        args = table(call.args)
+        if not args:
+            return effect
+        entry = self.catalogue.tools.get(call.name) if isinstance(call.name, str) else None
+        effect = self._with_content(effect, args, entry)
+        return effect if history is None else self._in_view_of(history, effect, args, entry)
+
+    def effect(self, step: Step, proposed: Effect | None = None, history: History | None = None) -> Effect:
+        """Return what a step did.
+
+        A call that failed read nothing and changed nothing, but the capability it reached for stays. Text in
+        a language is the exception: a script that fails half-way has done its first half, so it counts as
+        proposed. So does a call without a result: whether it was executed is unknown.
+
+        Parameters
+        ----------
+        proposed
+            What `propose` said of the call, where that is known already.
+        history
+            What the run had shown before the call.
+        """
+        effect = proposed or self.propose(step.call, history)
+        if step.error is not None:
+            effect = self._after_failure(step, effect)
+        result = step.result
+        if not isinstance(result, str) or not result:
+            return effect
+        effect = self._with_level(effect, result)
+        if history is not None and not self._own(step.call) and self._instructions.passages(result):
+            effect = self._raised(effect, {"untrusted": "instructed"}, ("the result speaks to the agent",))
+        return effect
+
+    def remember(self, history: History, step: Step, effect: Effect) -> History:
+        """Return the history after a step.
+
+        Parameters
+        ----------
+        history
+            What the run had shown before; the user's words since then (`Step.said`) have been heard already.
+        effect
+            What the step did.
+        """
+        result = step.result
+        if not isinstance(result, str) or not result:
+            return history
+        own = self._own(step.call)
+        sensitive = None
+        findings = self._found_in(result)
+        whole = effect["data"] in self.catalogue.leaks
+        if whole or findings.items:
+            sensitive = fingerprint(
+                effect["data"] if whole else findings.level,
+                result if whole else "",
+                [result[item.start : item.end] for item in findings.items],
+            )
+        passages = () if own else self._instructions.passages(result)
+        return history.sees(result, own=own, passages=passages, sensitive=sensitive)
+
+    def _own(self, call: ToolCall) -> bool:
+        """Whether what a call brings back was written by nobody outside."""
+        name: object = call.name
+        if not isinstance(name, str):
+            return False
+        entry = self.catalogue.tools.get(name)
+        return (entry is not None and entry.own) or server(name) in self.boundary.servers
+
+    # -- what arguments and results hold ------------------------------------------------------------------
+
+    def _with_content(self, effect: Effect, args: Mapping[str, object], entry: ToolEntry | None) -> Effect:
+        """Return an effect with the level of what the arguments hold; recipients are no content."""
+        skipped = entry.to if entry is not None else ()
+        for text in prose(args, skipped):
+            effect = self._with_level(effect, text)
+        return effect
+
+    def _with_level(self, effect: Effect, text: str) -> Effect:
+        findings = self._found_in(text)
+        if not findings.items:
+            return effect
+        return self._raised(effect, {"data": findings.level}, findings.reasons())
+
+    def _found_in(self, text: str) -> Any:
+        return self._scan(text) if len(text) <= _MEMO_TEXT else self._scanner.scan(text)
+
+    def _raised(self, effect: Effect, levels: dict[str, str], reasons: tuple[str, ...]) -> Effect:
+        """Return an effect that is at least as high; as it was, if it is that high already."""
+        scales = self.catalogue.scales
+        before = scales.ranks(effect)
+        after = join(before, scales.read(levels, "content", whole=False))
+        if after == before:
+            return effect
+        raised = effect.replace(levels=scales.pairs(after), reasons=(*effect.reasons, *reasons))
+        return self._with_leak(raised)
+
+    def _with_leak(self, effect: Effect) -> Effect:
+        """Return an effect with the leak it would be, if it takes sensitive content outside."""
+        leak = self.catalogue.leaks.get(effect["data"])
+        if leak is None or not effect.leaves or leak in effect.kinds:
+            return effect
+        return effect.replace(kinds=tuple(sorted({*effect.kinds, leak})))
+
+    # -- in view of the run so far ------------------------------------------------------------------------
+
+    def _in_view_of(
+        self, history: History, effect: Effect, args: Mapping[str, object], entry: ToolEntry | None
+    ) -> Effect:
+        if effect["tool"] == self.catalogue.scales.levels("tool")[0]:
+            return effect
+        in_language = entry is not None and bool(entry.language)
+        values = effect.destinations if in_language else decisive(args, self.catalogue.roles)
+        origin, value = origin_of(values, history, self.boundary)
+        if origin == NAMED:
+            if history.task_known and not in_language:
+                effect = self._authorised(effect)
+        else:
+            effect = self._raised(effect, {"provenance": origin}, (f"{shown(value)}: {_ORIGINS[origin]}",))
+        return self._carrying(history, effect, args) if effect.leaves else effect
+
+    def _authorised(self, effect: Effect) -> Effect:
+        """Return the effect of an act whose every decisive value the user has named: only a leak is still one."""
+        leaks = set(self.catalogue.leaks.values())
+        kinds = tuple([kind for kind in effect.kinds if kind in leaks])
+        return effect if kinds == effect.kinds else effect.replace(kinds=kinds)
+
+    def _carrying(self, history: History, effect: Effect, args: Mapping[str, object]) -> Effect:
+        """Return the effect of an outgoing call that may contain what was read before."""
+        if not history.sensitive:
+            return effect
+        levels = self.catalogue.scales.levels("data")
+        outgoing = "\n".join(prose(args, ()))
+        found = [levels.index(level) for level in carries(history.sensitive, outgoing, history.repeatable)]
+        if not found:
+            return effect
+        level = levels[max(found)]
+        what = {"data": level, "carried": level}
+        return self._raised(effect, what, (f"carries {level} content that was read before",))
+
+    # -- the call alone -----------------------------------------------------------------------------------
+
+    def _alone(self, call: ToolCall) -> Effect:
+        """Return what a call does, whatever came before and whatever its texts hold."""
         try:
             effect = self._plain.get(call.name)
             if effect is not None and call.malformed is None:
@@ -101,94 +274,131 @@ class Labeler:
             return _because(effect, "the arguments could not be decoded, but do not matter")
         return self._read(call, entry)
 
-    def effect(self, step: Step, proposed: Effect | None = None) -> Effect:
-        """Return what a step did.
-
-        A call that failed read nothing and changed nothing, but the capability it reached for stays. Text in
-        a language is the exception: a script that fails half-way has done its first half, so it counts as
-        proposed. So does a call without a result: whether it was executed is unknown.
-
-        Parameters
-        ----------
-        proposed
-            What `propose` said of the call, where that is known already.
-        """
-        proposed = proposed or self.propose(step.call)
-        if step.error is None:
-            return proposed
-        if self._in_some_language(step.call.name):
-            return _because(proposed, "it failed, but what ran before the failure counts")
-        scales = self.catalogue.scales
-        reasons = ("the call failed, so it read and changed nothing", *proposed.reasons)
-        return scales.effect(overlay(scales.ranks(proposed), self.catalogue.failed), proposed.source, reasons)
-
-    def _in_some_language(self, name: object) -> bool:
-        entry = self.catalogue.tools.get(name) if isinstance(name, str) else None
-        return entry is not None and bool(entry.language)
-
-    # -- exact entries whose effect depends on arguments --------------------------------------------------
+    def _open(self) -> Reading:
+        return Reading(self.catalogue, self.boundary, READERS)
 
     def _read(self, call: ToolCall, entry: ToolEntry) -> Effect:
-        args = _table(call.args)
+        args = table(call.args)
         if call.malformed is not None or args is None:
             return self._cautious(entry, f"the arguments of {call.name} could not be decoded")
-        if entry.ranks is None:
-            return self._in_language(args.get(entry.argument), entry)
-        case = _case(args, entry)
+        if entry.language == "http":
+            reading = self._open()
+            READERS["http"](reading, args, entry.http)
+            return reading.effect()
+        if entry.language:
+            return self._text(args.get(entry.argument), entry)
+        return self._by_arguments(call, entry, args)
+
+    def _by_arguments(self, call: ToolCall, entry: ToolEntry, args: Mapping[str, object]) -> Effect:
+        case = case_of(args, entry)
+        assert entry.ranks is not None  # noqa: S101  # an entry without a language has an effect
         ranks = entry.ranks if case is None else overlay(entry.ranks, case.ranks)
-        reasons = [(case and case.note) or entry.note or f"{call.name} is in the catalogue"]
+        reading = self._open()
+        self._add_entry(
+            reading, entry, ranks, (case and case.note) or entry.note or f"{call.name} is in the catalogue", args
+        )
         for argument in entry.paths:
-            paths = _texts(args.get(argument))
+            paths = texts(args.get(argument))
             if paths is None:
                 return self._cautious(entry, f"the argument {argument!r} of {call.name} is too long")
             for path in paths:
                 told = (self._by_path if len(path) <= _MEMO_TEXT else self.catalogue.path)(path)
-                if told is not None and join(ranks, told.ranks) != ranks:
-                    ranks = join(ranks, told.ranks)
-                    reasons.append(f"{_shown(path)}: {told.note}")
-        return self.catalogue.scales.effect(ranks, "rule", tuple(reasons))
+                if told is not None:
+                    reading.add(told.ranks, f"{shown(path)}: {told.note}")
+        return reading.effect()
 
-    def _in_language(self, text: object, entry: ToolEntry) -> Effect:
-        if isinstance(text, str) and len(text) <= _MEMO_TEXT:
-            return self._by_language[entry.language](text)
-        if isinstance(text, str | list | tuple) and len(text) <= MAX_ARGUMENT:
-            return READERS[entry.language](self.catalogue, text)
+    def _add_entry(
+        self, reading: Reading, entry: ToolEntry, ranks: Ranks, note: str, args: Mapping[str, object]
+    ) -> None:
+        """Add what an entry says; to people inside the organisation, less is at stake."""
+        inside = False
+        if entry.to and self.boundary.domains + self.boundary.people:
+            receivers = [text for name in entry.to for text in texts(args.get(name)) or [""]]
+            inside = bool(receivers) and all(self.boundary.inside(receiver) for receiver in receivers)
+        if inside:
+            ranks = overlay(ranks, self.catalogue.inside)
+            note = f"{note}; everybody addressed is inside the organisation"
+        reaches = ranks[reading.tool] == reading.network
+        reading.add(
+            ranks, note, kinds=entry.kinds, external=reaches and not inside, leaves=entry.leaves and not inside
+        )
+
+    def _text(self, text: object, entry: ToolEntry) -> Effect:
+        if isinstance(text, str):
+            if len(text) <= _MEMO_TEXT:
+                return self._in_language(entry.language, text)
+            if len(text) <= MAX_TEXT:
+                return self._read_language(entry.language, text)
+        elif entry.language == "shell" and isinstance(text, list | tuple) and len(text) <= MAX_TEXT:
+            return self._read_language(entry.language, text)
         return self._cautious(entry, f"{entry.argument!r} is missing, too long or no {entry.language} text")
 
+    def _read_language(self, language: str, text: object) -> Effect:
+        reading = self._open()
+        try:
+            READERS[language](reading, text)
+        except UnreadableError as problem:
+            reading.unreadable(f"the {language} text cannot be read: {problem}")
+        return reading.effect()
+
     def _cautious(self, entry: ToolEntry, reason: str) -> Effect:
-        default = self.catalogue.default
-        ranks = default if entry.ranks is None else join(default, entry.ranks)
-        return self.catalogue.scales.effect(ranks, "default", (reason,))
+        reading = self._open()
+        if entry.ranks is not None:
+            reading.add(entry.ranks, reason, kinds=entry.kinds)
+        reading.unreadable(reason)
+        return reading.effect()
+
+    def _after_failure(self, step: Step, effect: Effect) -> Effect:
+        entry = self.catalogue.tools.get(step.call.name) if isinstance(step.call.name, str) else None
+        if entry is not None and entry.language and entry.language != "http":
+            return _because(effect, "it failed, but what ran before the failure counts")
+        scales = self.catalogue.scales
+        return effect.replace(
+            levels=scales.pairs(overlay(scales.ranks(effect), self.catalogue.failed)),
+            reasons=("the call failed, so it read and changed nothing", *effect.reasons),
+            kinds=(),
+        )
 
     # -- names that are not in the catalogue --------------------------------------------------------------
 
     def _uncatalogued(self, call: ToolCall) -> Effect:
         name: object = call.name
+        reading = self._open()
         if not isinstance(name, str):
-            return self.catalogue.scales.effect(
-                self.catalogue.default, "default", ("the tool's name is no text",)
-            )
+            reading.unreadable("the tool's name is no text")
+            return reading.effect()
         guess = self._by_name if len(name) <= _MEMO_TEXT else self._guess
-        ranks, source, reason = guess(name)
+        ranks, source, reason, kinds, leaves = guess(name)
         reasons = [reason]
-        for lowers, upper, why in self._hinted(name, _table(call.hints)):
+        for lowers, upper, why in self._hinted(name, table(call.hints)):
             hinted = overlay(ranks, upper) if lowers else join(ranks, upper)
             if hinted != ranks:
                 ranks, source = hinted, "annotation"
                 reasons.append(why)
-        return self.catalogue.scales.effect(ranks, source, tuple(reasons))
+        network = ranks[reading.tool] == reading.network
+        return Effect(
+            self.catalogue.scales.pairs(ranks),
+            source,
+            tuple(reasons),
+            kinds=kinds,
+            external=network,
+            leaves=leaves and network,
+            confidence=self.catalogue.confidence[source],
+        )
 
-    def _guess(self, name: str) -> tuple[Ranks, str, str]:
+    def _guess(self, name: str) -> tuple[Ranks, str, str, tuple[str, ...], bool]:
         entry = self.catalogue.pattern(name)
         if entry is None:
-            return self.catalogue.default, "default", f"no entry or pattern knows {_shown(name)}"
-        return entry.ranks, "pattern", f"the name {_shown(name)} says: {entry.note}"
+            reason = f"no entry or pattern knows {shown(name)!r}"
+            return self.catalogue.default, "default", reason, (), True
+        note = f"the name {shown(name)!r} says: {entry.note}"
+        return entry.ranks, "pattern", note, entry.kinds, entry.leaves
 
     def _hinted(self, name: str, hints: Mapping[str, object] | None) -> list[tuple[bool, Ranks, str]]:
         """Return what the hints that count say; what lowers comes first, so a contradiction is resolved up."""
         if not hints:
             return []
-        trusted = _server(name) in self.trusted_servers
+        trusted = server(name) in self.boundary.servers
         said = [
             (entry.lowers, entry.ranks, f"{entry.hint} is {str(entry.value).lower()}: {entry.note}")
             for entry in self.catalogue.annotations
@@ -197,60 +407,42 @@ class Labeler:
         return sorted(said, key=lambda hint: not hint[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Labeler, (self.catalogue, self.trusted_servers)
+        return Labeler, (self.catalogue, self.boundary)
 
     def __repr__(self) -> str:
         return f"<Labeler on {self.catalogue!r}>"
 
 
-def _plain_effects(catalogue: Catalogue) -> dict[str, Effect]:
+_ORIGINS = {
+    "own": "stands in the operator's own records, not in the task",
+    "unknown": "stands in nothing the user said and in nothing that came back",
+    "foreign": "stands only in content from outside",
+    "instructed": "stands in a passage from outside that tells the agent what to do",
+}
+
+
+def _plain_effects(catalogue: Catalogue, boundary: Boundary) -> dict[str, Effect]:
     """Return the effects of tools whose name alone decides; names of one entry share one effect."""
     effects: dict[str, Effect] = {}
+    network = catalogue.scales.levels("tool")[-1]
+    somebody_inside = bool(boundary.domains + boundary.people)
     for name, entry in catalogue.tools.items():
-        if entry.plain and entry.ranks is not None:
+        if entry.plain and entry.ranks is not None and not (entry.to and somebody_inside):
             first = effects.get(entry.names[0])
-            reason = entry.note or f"{entry.names[0]} is in the catalogue"
-            effects[name] = first or catalogue.scales.effect(entry.ranks, "rule", (reason,))
+            if first is None:
+                external = catalogue.scales.level(entry.ranks, "tool") == network
+                first = Effect(
+                    catalogue.scales.pairs(entry.ranks),
+                    "rule",
+                    (entry.note or f"{entry.names[0]} is in the catalogue",),
+                    kinds=entry.kinds,
+                    external=external,
+                    leaves=entry.leaves,
+                    confidence=catalogue.confidence["rule"],
+                )
+            effects[name] = first
     return effects
-
-
-def _case(args: Mapping[str, object], entry: ToolEntry) -> ToolCase | None:
-    for case in entry.cases:
-        texts = _texts(args.get(case.argument))
-        if texts is not None and case.values.any_of(texts):
-            return case
-    return None
-
-
-def _texts(value: object) -> list[str] | None:
-    """Return an argument as texts: lists item by item, numbers and truth values as JSON writes them.
-
-    None if it is too long to be examined.
-    """
-    if isinstance(value, str):
-        return [value] if len(value) <= MAX_ARGUMENT else None
-    if isinstance(value, bool):
-        return ["true" if value else "false"]
-    if isinstance(value, int):
-        return [str(value)] if value.bit_length() <= 64 else None  # noqa: PLR2004
-    if isinstance(value, list | tuple):
-        texts = [item for item in value[: MAX_ITEMS + 1] if isinstance(item, str)]
-        return texts if len(value) <= MAX_ITEMS and sum(map(len, texts)) <= MAX_ARGUMENT else None
-    return []
-
-
-def _table(value: object) -> Mapping[str, object] | None:
-    return value if isinstance(value, Mapping) else None
-
-
-def _server(name: str) -> str | None:
-    parts = name.split("__", 2)
-    return parts[1] if len(parts) == 3 and parts[0] == "mcp" else None  # noqa: PLR2004
 
 
 def _because(effect: Effect, reason: str) -> Effect:
     return effect.replace(reasons=(*effect.reasons, reason))
-
-
-def _shown(text: str) -> str:
-    return repr(text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}...")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from safetydrift.effects.history import History
 from safetydrift.states.trajectory import Trajectory, fold
 
 TYPE_CHECKING = False
@@ -27,12 +28,17 @@ def label_trace(
         Where to count, by (layer that decided, tool name), how the effects were found; layers are those of
         `Effect.source`.
     """
-    proposed, effects = [], []
+    proposed, effects, kinds = [], [], []
+    history = History().hears(trace.prompt) if trace.prompt else History()
     for step in trace.steps:
-        intended = labeler.propose(step.call)
-        happened = labeler.effect(step, intended)
+        if step.said:
+            history = history.hears(step.said)
+        intended = labeler.propose(step.call, history)
+        happened = labeler.effect(step, intended, history)
+        history = labeler.remember(history, step, happened)
         proposed.append(space.effect_index(intended))
         effects.append(space.effect_index(happened))
+        kinds.append(intended.kinds)
         if tally is not None:
             key = (intended.source, step.call.name)
             tally[key] = tally.get(key, 0) + 1
@@ -41,6 +47,7 @@ def label_trace(
         states=fold(space, effects),
         effects=tuple(effects),
         proposed=tuple(proposed),
+        kinds=tuple(kinds),
         tools=tuple([step.call.name for step in trace.steps]),
         source=trace.source,
         task=trace.task,

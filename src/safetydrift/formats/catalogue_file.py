@@ -1,4 +1,4 @@
-"""Catalogue files: what tools, programs and files mean, in TOML.
+"""Catalogue files: what tools, programs and files mean, in TOML. A folder of such files is one catalogue too.
 
 The shipped catalogues are files of this kind (``safetydrift/effects/catalogues``), so reading one is the best
 way to learn how to write one.
@@ -16,6 +16,7 @@ from safetydrift.errors import CatalogueError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from importlib.resources.abc import Traversable
     from typing import Any
 
 MAX_CATALOGUE_BYTES = 1 << 20
@@ -24,8 +25,7 @@ _SHIPPED = resources.files("safetydrift.effects") / "catalogues"
 
 def shipped_catalogues() -> tuple[str, ...]:
     """Return the names of the catalogues that come with SafetyDrift."""
-    names = [item.name for item in _SHIPPED.iterdir()]
-    return tuple(sorted(name.removesuffix(".toml") for name in names if name.endswith(".toml")))
+    return tuple(sorted(item.name for item in _SHIPPED.iterdir() if item.is_dir()))
 
 
 def load_catalogue(name_or_path: str | Path = "default", additions: Iterable[str | Path] = ()) -> Catalogue:
@@ -55,26 +55,57 @@ def load_catalogue(name_or_path: str | Path = "default", additions: Iterable[str
     return catalogue
 
 
-def _named(name_or_path: str | Path, build: Callable[[dict[str, Any]], Catalogue]) -> Catalogue:
-    """Build a catalogue from a file; whatever is wrong with it is said with the file's name."""
-    data = _read(name_or_path)
+def load_additions(path: Path) -> dict[str, Any]:
+    """Return the definition in a file of additions, unchecked: `Catalogue.extended` checks it.
+
+    Raises
+    ------
+    CatalogueError
+        If there is no such file, or it is no TOML.
+    """
     try:
-        return build(tomllib.loads(data.decode()))
+        return _read(path, path)
+    except CatalogueError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise CatalogueError(f"{path}: {error}") from error
+
+
+def _named(name_or_path: str | Path, build: Callable[[dict[str, Any]], Catalogue]) -> Catalogue:
+    """Build a catalogue from its files; whatever is wrong with them is said with the name of the file."""
+    shipped = str(name_or_path) in shipped_catalogues()
+    source = _SHIPPED / str(name_or_path) if shipped else Path(name_or_path)
+    files = sorted(source.iterdir(), key=lambda item: item.name) if source.is_dir() else [source]
+    whole: dict[str, Any] = {}
+    try:
+        for file in files:
+            if file.name.endswith(".toml") or not source.is_dir():
+                _merge(whole, _read(name_or_path, file), file.name)
+        return build(whole)
     except (ValueError, RecursionError) as error:
         raise CatalogueError(f"{name_or_path}: {error}") from error
 
 
-def _read(name_or_path: str | Path) -> bytes:
-    shipped = _SHIPPED / f"{name_or_path}.toml"
-    source = shipped if str(name_or_path) in shipped_catalogues() else Path(name_or_path)
+def _merge(whole: dict[str, Any], part: dict[str, Any], name: str) -> None:
+    """Add one file of a folder: lists of entries go on where the file before ended, all else is said once."""
+    for key, value in part.items():
+        if key not in whole:
+            whole[key] = value
+        elif isinstance(value, list) and isinstance(whole[key], list):
+            whole[key] += value
+        else:
+            raise CatalogueError(f"{name}: {key!r} has been said in another file of the folder")
+
+
+def _read(name_or_path: str | Path, file: Traversable) -> dict[str, Any]:
     try:
-        with source.open("rb") as file:
-            data = file.read(MAX_CATALOGUE_BYTES + 1)
+        with file.open("rb") as stream:
+            data = stream.read(MAX_CATALOGUE_BYTES + 1)
     except (OSError, ValueError) as error:
         known = ", ".join(shipped_catalogues())
         raise CatalogueError(
             f"no catalogue {str(name_or_path)!r}: not one of the shipped ones ({known}), and {error}"
         ) from error
     if len(data) > MAX_CATALOGUE_BYTES:
-        raise CatalogueError(f"{name_or_path}: a catalogue file has at most {MAX_CATALOGUE_BYTES} bytes")
-    return data
+        raise CatalogueError(f"{file.name}: a catalogue file has at most {MAX_CATALOGUE_BYTES} bytes")
+    return tomllib.loads(data.decode())

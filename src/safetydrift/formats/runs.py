@@ -2,7 +2,7 @@
 
 A JSON Lines file. The first line is a header::
 
-    {"format": "safetydrift.runs/1", "space": {..}, "space_identity": "..", "catalogue": ".."}
+    {"format": "safetydrift.runs/2", "space": {..}, "space_identity": "..", "catalogue": ".."}
 
 and every other line one run::
 
@@ -12,6 +12,8 @@ and every other line one run::
 
 ``effects``, ``proposed`` and ``states`` are indices of the header's space; ``states`` has one entry more than there
 are steps, ``proposed`` is left out where it equals ``effects``, and so is every label field that says nothing.
+``kinds``, where any call would complete a violation, has one number per step: bit ``i`` stands for kind ``i`` of
+`KINDS`, in that order.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import SpaceError, SpaceMismatchError, TraceFormatError
 from safetydrift.formats.native import RecordedLabel
 from safetydrift.states.space import StateSpace
@@ -30,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import IO
 
-RUNS_FORMAT = "safetydrift.runs/1"
+RUNS_FORMAT = "safetydrift.runs/2"
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -46,12 +49,22 @@ class _Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     effects: list[int]
     proposed: list[int] | None = None
     tools: list[str] = []
+    kinds: list[int] = []
     source: str = ""
     task: str = ""
     category: str = ""
     model: str = ""
     ending: Ending = Ending.CENSORED
     label: RecordedLabel = msgspec.field(default_factory=RecordedLabel)
+
+
+_KINDS_OF = tuple(
+    tuple(kind for bit, kind in enumerate(KINDS) if bits >> bit & 1) for bits in range(1 << len(KINDS))
+)
+
+
+def _bits(kinds: Iterable[str]) -> int:
+    return sum(1 << KINDS.index(kind) for kind in kinds)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -90,6 +103,7 @@ def encode_run(run: Trajectory) -> bytes:
             effects=list(run.effects),
             proposed=None if run.proposed == run.effects else list(run.proposed),
             tools=list(run.tools),
+            kinds=[_bits(kinds) for kinds in run.kinds] if any(run.kinds) else [],
             source=run.source,
             task=run.task,
             category=run.category,
@@ -195,6 +209,8 @@ def _check(run: _Run, space: StateSpace) -> None:
     proposed = run.effects if run.proposed is None else run.proposed
     if len(proposed) != len(run.effects) or len(run.tools) not in {0, len(run.effects)}:
         raise ValueError("effects, proposed effects and tools differ in length")
+    if len(run.kinds) not in {0, len(run.effects)} or any(not 0 <= bits < len(_KINDS_OF) for bits in run.kinds):
+        raise ValueError("the kinds of violation are not one set per step")
     if any(not 0 <= effect < space.n_states for effect in (*run.effects, *proposed)):
         raise ValueError(f"an effect lies outside 0 to {space.n_states - 1}")
     if list(fold(space, run.effects)) != run.states:
@@ -213,6 +229,7 @@ def _trajectory(run: _Run, space: StateSpace, translation: tuple[int, ...] | Non
         effects=tuple(effects),
         proposed=None if proposed is None else tuple(proposed),
         tools=tuple(run.tools),
+        kinds=tuple([_KINDS_OF[bits] for bits in run.kinds]),
         source=run.source,
         task=run.task,
         category=run.category,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import isnan, nan
 
+from safetydrift.effects.history import History
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import HorizonError
 from safetydrift.monitor.model import AGGREGATE
@@ -63,19 +64,32 @@ class LookupMonitor:
         self.labeler = Labeler(model.catalogue) if labeler is None else labeler
         self.labeler.require_cover(model.space)
         self._space = model.space
+        self._follows = self.labeler.needs_history(model.space)
         self._by_rules = model.notion is Notion.RULES
         self._standing: dict[str, tuple[Verdict, ...]] = {}
         self._arriving: dict[str, tuple[Verdict, ...]] = {}
 
     # -- following one trajectory -----------------------------------------------------------------------
 
-    def start(self, category: str = AGGREGATE) -> TrajectoryState:
+    def start(self, category: str = AGGREGATE, task: str = "") -> TrajectoryState:
         """Return the state of a run that has not made a call yet.
 
-        A category the model does not know is no error; the aggregate tables stand in for it.
+        Parameters
+        ----------
+        category
+            One the model does not know is no error; the aggregate tables stand in for it.
+        task
+            What the user asked for, in his words. A model whose states tell who named a value needs it.
         """
         known = category if category in self.model.tables else AGGREGATE
-        return TrajectoryState(known, self._space.start, 0, (0,) * len(self._space.dimensions))
+        state = TrajectoryState(known, self._space.start, 0, (0,) * len(self._space.dimensions))
+        return self.hear(state, task) if self._follows else state
+
+    def hear(self, state: TrajectoryState, text: str) -> TrajectoryState:
+        """Return the state after the user has said something; nothing changes for models that do not ask for it."""
+        if not self._follows or not text:
+            return state if state.history or not self._follows else state.replace(history=History())
+        return state.replace(history=(state.history or History()).hears(text))
 
     def verdict(self, state: TrajectoryState) -> Verdict:
         """Return the finding about where a run stands."""
@@ -83,7 +97,14 @@ class LookupMonitor:
 
     def check(self, state: TrajectoryState, step: Step) -> tuple[TrajectoryState, Verdict]:
         """Record a call with its result; return where the run stands now, and the finding about it."""
-        after = self.advance(state, self._space.effect_index(self.labeler.effect(step)))
+        history = state.history
+        if history is None:
+            effect = self.labeler.effect(step)
+        else:
+            history = history.hears(step.said) if step.said else history
+            effect = self.labeler.effect(step, None, history)
+            history = self.labeler.remember(history, step, effect)
+        after = self.advance(state, self._space.effect_index(effect), history)
         return after, self.standing(after.category)[after.state]
 
     def check_pending(self, state: TrajectoryState, call: ToolCall) -> Verdict:
@@ -92,14 +113,14 @@ class LookupMonitor:
         The verdict is about the state the call would lead to, and its probability includes that the call
         itself is the violation.
         """
-        effect = self._space.effect_index(self.labeler.propose(call))
+        effect = self._space.effect_index(self.labeler.propose(call, state.history))
         return self.pending(state, effect)
 
-    def advance(self, state: TrajectoryState, effect: int) -> TrajectoryState:
-        """Return where a run stands after an effect, given by its index."""
+    def advance(self, state: TrajectoryState, effect: int, history: History | None = None) -> TrajectoryState:
+        """Return where a run stands after an effect, given by its index, and what it has shown by then."""
         steps = state.steps + 1
         if state.violated:
-            return TrajectoryState(state.category, state.state, steps, state.since, violated=True)
+            return TrajectoryState(state.category, state.state, steps, state.since, True, history)  # noqa: FBT003
         before = state.state
         after = self._space.successors(before)[effect]
         since = state.since
@@ -112,7 +133,7 @@ class LookupMonitor:
                 ]
             )
         violated = self._by_rules and after in self._space.violated
-        return TrajectoryState(state.category, after, steps, since, violated)
+        return TrajectoryState(state.category, after, steps, since, violated, history)
 
     def pending(self, state: TrajectoryState, effect: int) -> Verdict:
         """Return the verdict on a call that would have an effect, given by its index."""

@@ -16,7 +16,7 @@ class Monitor(Protocol):
     Both checks are pure: the same arguments give the same answer, and nothing is kept in between.
     """
 
-    def start(self, category: str = "") -> TrajectoryState:
+    def start(self, category: str = "", task: str = "") -> TrajectoryState:
         """Return the state of a run that has not made a call yet."""
         ...
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from safetydrift.value import Value, set_field
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from safetydrift.effects.history import History
+
 
 class TrajectoryState(Value):
     """The state of one run between two calls.
@@ -20,17 +24,26 @@ class TrajectoryState(Value):
         Per dimension, the step that last raised its level (0: never raised).
     violated
         Whether the rules have been violated; only ever set for models that go by the rules, and never unset.
+    history
+        What the run has shown so far; None for models whose states do not depend on it.
     """
 
-    __slots__ = ("category", "since", "state", "steps", "violated")
+    __slots__ = ("category", "history", "since", "state", "steps", "violated")
     category: str
     state: int
     steps: int
     since: tuple[int, ...]
     violated: bool
+    history: History | None
 
     def __init__(
-        self, category: str, state: int, steps: int, since: tuple[int, ...], violated: bool = False
+        self,
+        category: str,
+        state: int,
+        steps: int,
+        since: tuple[int, ...],
+        violated: bool = False,
+        history: History | None = None,
     ) -> None:
         # One is made at every step; naming the fields one by one takes half the time of `_fill`.
         set_field(self, "category", category)
@@ -38,3 +51,4 @@ class TrajectoryState(Value):
         set_field(self, "steps", steps)
         set_field(self, "since", since)
         set_field(self, "violated", violated)
+        set_field(self, "history", history)

@@ -20,25 +20,55 @@ class Effect(Value):
         Level by dimension name, for example ``{"data": "sensitive", "tool": "network",
         "reversibility": "irreversible"}``.
     source
-        The layer that decided: ``"rule"`` (an exact catalogue entry or a parsed command), ``"pattern"``,
-        ``"annotation"`` or ``"default"``.
+        The layer that decided: ``"rule"`` (an exact catalogue entry, or text in a language that was parsed),
+        ``"pattern"``, ``"annotation"``, ``"judge"`` or ``"default"``.
     reasons
         Why, in words, for people.
+    kinds
+        The kinds of violation it would complete, in alphabetical order; empty for most.
+    external
+        Whether it reaches beyond the operator's own hosts and accounts.
+    leaves
+        Whether content goes there.
+    destinations
+        Hosts, addresses and recipients that text in a language was found to send to, as written.
+    confidence
+        How sure we are: the probability that a reviewer would give the same levels. Between 0 and 1.
     """
 
-    __slots__ = ("levels", "reasons", "source")
+    __slots__ = ("confidence", "destinations", "external", "kinds", "leaves", "levels", "reasons", "source")
     levels: tuple[tuple[str, str], ...]
     source: str
     reasons: tuple[str, ...]
+    kinds: tuple[str, ...]
+    external: bool
+    leaves: bool
+    destinations: tuple[str, ...]
+    confidence: float
 
     def __init__(
         self,
         levels: Mapping[str, str] | tuple[tuple[str, str], ...],
         source: str = "rule",
         reasons: tuple[str, ...] = (),
+        *,
+        kinds: tuple[str, ...] = (),
+        external: bool = False,
+        leaves: bool = False,
+        destinations: tuple[str, ...] = (),
+        confidence: float = 1.0,
     ) -> None:
         pairs = levels if isinstance(levels, tuple) else tuple(levels.items())
-        self._fill(levels=tuple(sorted(pairs)), source=source, reasons=reasons)
+        self._fill(
+            levels=tuple(sorted(pairs)),
+            source=source,
+            reasons=reasons,
+            kinds=kinds,
+            external=external,
+            leaves=leaves,
+            destinations=destinations,
+            confidence=confidence,
+        )
 
     def __getitem__(self, dimension: str) -> str:
         """Return the level in a dimension; KeyError if the effect says nothing about it."""

@@ -54,6 +54,8 @@ class Trajectory(Value):
         changed the picture (the call failed).
     states
         State indices before the first step and after each: one more than there are steps.
+    kinds
+        Per step, the kinds of violation that the proposed call would complete (`Effect.kinds`).
     """
 
     __slots__ = (
@@ -61,6 +63,7 @@ class Trajectory(Value):
         "effects",
         "ending",
         "id",
+        "kinds",
         "label",
         "model",
         "proposed",
@@ -78,6 +81,7 @@ class Trajectory(Value):
     effects: tuple[int, ...]
     proposed: tuple[int, ...]
     states: tuple[int, ...]
+    kinds: tuple[tuple[str, ...], ...]
     ending: Ending
     label: Label
 
@@ -88,6 +92,7 @@ class Trajectory(Value):
         states: tuple[int, ...],
         effects: tuple[int, ...],
         proposed: tuple[int, ...] | None = None,
+        kinds: tuple[tuple[str, ...], ...] = (),
         tools: tuple[str, ...] = (),
         source: str = "",
         task: str = "",
@@ -106,6 +111,7 @@ class Trajectory(Value):
             effects=effects,
             proposed=effects if proposed is None else proposed,
             states=states,
+            kinds=kinds or ((),) * len(effects),
             ending=ending,
             label=Label() if label is None else label,
         )

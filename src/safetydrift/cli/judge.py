@@ -1,0 +1,240 @@
+"""``safetydrift judge``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+from safetydrift.cli import options
+from safetydrift.cli.output import console, emit_json, notes, reading_progress, shown, table
+from safetydrift.errors import JudgeBudgetError, JudgeError, NoRunsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from safetydrift.effects.labeler import Labeler
+    from safetydrift.judge.judge import Outcome
+    from safetydrift.judge.recorded import RecordingJudge
+    from safetydrift.judge.settings import JudgeSettings
+    from safetydrift.trace import ToolCall
+
+SHOWN_FAILURES = 5
+
+
+@click.group
+def judge() -> None:
+    """Ask a language model about the calls that no rule decides, and record its answers.
+
+    The file of answers holds digests, levels and reasons, and no text of the traces. Labelling and evaluation read
+    it in place of the model, so that they stay offline and exact. Keys are taken from the environment alone:
+    ANTHROPIC_API_KEY, OPENAI_API_KEY, or the variable named with --api-key-env.
+
+    \b
+    Example:
+      safetydrift judge record traces/ --model anthropic:NAME -o answers.jsonl
+      safetydrift judge record traces/ --model openai-compatible:NAME \\
+        --base-url http://localhost:8000/v1 -o answers.jsonl
+    """
+
+
+@judge.command
+@options.paths
+@options.output("File of the answers; one that is there goes on where it ended.", required=True)
+@click.option(
+    "--model",
+    required=True,
+    metavar="KIND:NAME",
+    help="anthropic:NAME, openai:NAME, or openai-compatible:NAME with --base-url.",
+)
+@click.option("--base-url", default="", metavar="URL", help="Where the model is asked.")
+@click.option(
+    "--api-key-env", default="", metavar="VARIABLE", help="The environment variable that holds the key."
+)
+@click.option("--limit", type=click.IntRange(min=1), help="Ask about this many calls at most.")
+@click.option("--concurrency", type=click.IntRange(1, 256), default=4, show_default=True)
+@click.option(
+    "--timeout", type=click.FloatRange(0.1, 3600.0), default=30.0, show_default=True, help="Seconds."
+)
+@click.option(
+    "--max-requests",
+    type=click.IntRange(min=1),
+    default=10_000,
+    show_default=True,
+    help="Requests to send at most.",
+)
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1),
+    default=20_000_000,
+    show_default=True,
+    help="Tokens to use at most, in and out.",
+)
+@click.option(
+    "--redact/--no-redact",
+    default=None,
+    help="Take secrets out of what is sent; by default unless the model runs on this host.",
+)
+@click.option("--all", "every", is_flag=True, help="Ask about every call, not only those no rule decides.")
+@options.catalogue
+@options.config
+@options.reading
+@options.as_json
+def record(
+    paths: tuple[str, ...],
+    output: Path,
+    model: str,
+    base_url: str,
+    api_key_env: str,
+    limit: int | None,
+    concurrency: int,
+    timeout: float,
+    max_requests: int,
+    max_tokens: int,
+    redact: bool | None,
+    every: bool,
+    base_catalogue: str,
+    additions: tuple[str, ...],
+    config: str | None,
+    reading: options.Reading,
+    as_json: bool,
+) -> None:
+    """Ask about the calls in PATHS, each once, and write every answer as it comes.
+
+    What the file answers already is not asked again, so that an interrupted recording can be taken up.
+    """
+    from safetydrift.judge.settings import JudgeSettings
+
+    settings = JudgeSettings(
+        base_url=base_url,
+        api_key_env=api_key_env,
+        timeout=timeout,
+        deadline=4 * timeout,
+        concurrency=concurrency,
+        max_requests=max_requests,
+        max_total_tokens=max_tokens,
+        redact=redact,
+    )
+    labeler = options.surroundings(base_catalogue, additions, config)
+    summary = _recorded(paths, output, model, settings, labeler, reading, limit=limit, every=every)
+    if as_json:
+        emit_json(summary.as_dict())
+    else:
+        summary.show()
+    summary.require_answers()
+
+
+class _Summary:
+    """What became of the calls."""
+
+    def __init__(self, calls: Counter[str], outcomes: Sequence[Outcome], judge: RecordingJudge) -> None:
+        self.calls = calls
+        failures = [outcome for outcome in outcomes if isinstance(outcome, JudgeError)]
+        spent = [one for one in failures if isinstance(one, JudgeBudgetError)]
+        self.over_budget = len(spent)
+        self.answered = len(outcomes) - len(failures)
+        self.failures = Counter(str(one) for one in failures if not isinstance(one, JudgeBudgetError))
+        self.requests, self.tokens = judge.budget.requests, judge.budget.tokens
+
+    def as_dict(self) -> dict[str, object]:
+        return {
+            **self.calls,
+            "answered": self.answered,
+            "failed": sum(self.failures.values()),
+            "over_budget": self.over_budget,
+            "requests": self.requests,
+            "tokens": self.tokens,
+            "failures": dict(self.failures.most_common()),
+        }
+
+    def show(self) -> None:
+        rows = [
+            (name.replace("_", " "), count) for name, count in self.as_dict().items() if name != "failures"
+        ]
+        console.print(table("Calls put to the judge", ("", "number"), rows))
+        if self.failures:
+            failures = self.failures.most_common(SHOWN_FAILURES)
+            console.print(table("\nWhy it gave no answer", ("reason", "calls"), failures))
+
+    def require_answers(self) -> None:
+        """Say that nothing was won, if nothing was: then something is wrong with more than a few calls."""
+        if self.failures and not self.answered:
+            raise JudgeError(f"no call was answered: {self.failures.most_common(1)[0][0]}")
+
+
+def _recorded(
+    paths: tuple[str, ...],
+    output: Path,
+    model: str,
+    settings: JudgeSettings,
+    labeler: Labeler,
+    reading: options.Reading,
+    *,
+    limit: int | None,
+    every: bool,
+) -> _Summary:
+    from safetydrift.judge.recorded import RecordingJudge
+
+    calls: Counter[str] = Counter(dict.fromkeys(("calls", "undecided", "asked_before", "repeated"), 0))
+    with RecordingJudge(output, model, settings, scales=labeler.catalogue.scales) as judge:
+        wanted: dict[str, ToolCall] = {}
+        for call in _calls(paths, reading):
+            calls["calls"] += 1
+            if not every and labeler.propose(call).source != "default":
+                continue
+            calls["undecided"] += 1
+            _want(call, judge, wanted, calls)
+        asked = list(wanted.values())[:limit]
+        with _asking_progress(quiet=reading.quiet) as progress:
+            outcomes = judge.assess_all(asked, progress=progress)
+        return _Summary(calls, outcomes, judge)
+
+
+def _want(call: ToolCall, judge: RecordingJudge, wanted: dict[str, ToolCall], calls: Counter[str]) -> None:
+    """Put a call on the list, unless it is on it or was answered before."""
+    try:
+        digest = judge.digest(call)
+    except JudgeError:
+        digest = f"no digest: {len(wanted)}"  # stays on the list, so that its failure is counted
+    if digest in judge.file.answers:
+        calls["asked_before"] += 1
+    elif digest in wanted:
+        calls["repeated"] += 1
+    else:
+        wanted[digest] = call
+
+
+def _calls(paths: tuple[str, ...], reading: options.Reading) -> Iterator[ToolCall]:
+    from safetydrift.formats import read_traces
+    from safetydrift.formats.trajectories import CORPUS
+
+    if CORPUS in paths:
+        raise click.BadParameter("the corpus holds effects and no calls; name traces", param_hint="PATHS")
+    traces = read_traces(paths, format=reading.trace_format, skip_bad=reading.skip_bad)
+    with reading_progress(quiet=reading.quiet) as progress:
+        traces.on_progress = progress
+        for trace in traces:
+            for step in trace.steps:
+                yield step.call
+    if traces.report.n_bad and not reading.quiet:
+        notes.print(f"[red]skipped {traces.report.n_bad} bad records, the first:[/red]")
+        notes.print(shown(f"  {traces.report.bad[0]}"), markup=False)
+    if not traces.report.traces:
+        raise NoRunsError(tuple(map(str, paths)))
+
+
+@contextmanager
+def _asking_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar over the calls while they are asked about."""
+    if quiet or not notes.is_terminal:
+        yield lambda _done, _total: None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("asking"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=notes, transient=True) as progress:
+        task = progress.add_task("asking", total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,64 @@
+"""Reading the arguments of a call with care: they may be of any size and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from safetydrift.effects.history.provenance import scalars
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+    from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
+
+MAX_ARGUMENT = 64 * 1024
+"""Longer arguments are not examined."""
+MAX_ITEMS = 256
+"""Longer lists are not examined."""
+SHORTEST_CONTENT = 6
+"""Shorter texts hold nothing that a detector looks for."""
+
+
+def table(value: object) -> Mapping[str, object] | None:
+    """Return a table, None for anything else."""
+    return value if isinstance(value, Mapping) else None
+
+
+def texts(value: object) -> list[str] | None:
+    """Return an argument as texts: lists item by item, numbers and truth values as JSON writes them.
+
+    None if it is too long to be examined.
+    """
+    if isinstance(value, str):
+        return [value] if len(value) <= MAX_ARGUMENT else None
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, int):
+        return [str(value)] if value.bit_length() <= 64 else None  # noqa: PLR2004
+    if isinstance(value, list | tuple):
+        found = [item for item in value[: MAX_ITEMS + 1] if isinstance(item, str)]
+        return found if len(value) <= MAX_ITEMS and sum(map(len, found)) <= MAX_ARGUMENT else None
+    return []
+
+
+def case_of(args: Mapping[str, object], entry: ToolEntry) -> ToolCase | None:
+    """Return the first case of an entry that holds."""
+    for case in entry.cases:
+        found = texts(args.get(case.argument))
+        if found is not None and case.values.any_of(found):
+            return case
+    return None
+
+
+def prose(args: Mapping[str, object], skipped: Container[str]) -> Iterator[str]:
+    """Yield the texts in the arguments that may hold something, but for those under some names."""
+    for name, text in scalars(args):
+        if len(text) >= SHORTEST_CONTENT and name not in skipped:
+            yield text
+
+
+def server(name: str) -> str | None:
+    """Return the MCP server that a tool belongs to by its name, ``mcp__<server>__<tool>``."""
+    parts = name.split("__", 2)
+    return parts[1] if len(parts) == 3 and parts[0] == "mcp" else None  # noqa: PLR2004

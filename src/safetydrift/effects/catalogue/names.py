@@ -1,0 +1,62 @@
+"""The names of tools as words: which verb a name has and what it speaks of, however it is written."""
+
+from __future__ import annotations
+
+from safetydrift.effects.catalogue.tables import words
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+_PARTS = 3
+_SERVER = "mcp__"
+
+
+class NameWords:
+    """The words of a tool's name, each in the singular and in small letters.
+
+    ``mcp__<server>__`` before it says what the tool is about, but never what it does: that is told by its own words.
+    Two words in a row count as one too, so that ``log_in`` is a ``login`` and ``apiKey`` an ``api_key``.
+
+    Attributes
+    ----------
+    order
+        The tool's own words, in order.
+    own
+        The same, with the pairs of neighbours.
+    every
+        With the words of the server.
+    """
+
+    __slots__ = ("every", "order", "own")
+
+    def __init__(self, name: str) -> None:
+        parts = name.split("__", 2)
+        served = name.startswith(_SERVER) and len(parts) == _PARTS
+        self.order = _split(parts[2] if served else name)
+        self.own = frozenset(self.order).union(_joined(self.order))
+        server = _split(parts[1]) if served else []
+        self.every = self.own.union(server, _joined(server))
+
+    def verb(self, known: Collection[str]) -> str:
+        """Return the first of the words that is a known verb, also as one of two; empty if there is none."""
+        for at, word in enumerate(self.order):
+            pair = "".join(self.order[at : at + 2])
+            if pair in known:
+                return pair
+            if word in known:
+                return word
+        return ""
+
+
+def as_words(texts: Iterable[str]) -> frozenset[str]:
+    """Return words in the form in which `NameWords` has them."""
+    return frozenset(["".join(_split(text)) for text in texts])
+
+
+def _split(name: str) -> list[str]:
+    return [word for word in words(name).split("_") if word]
+
+
+def _joined(order: list[str]) -> list[str]:
+    return [one + other for one, other in zip(order, order[1:], strict=False)]

@@ -1,0 +1,153 @@
+"""What a run has shown so far, as far as later calls are judged by it.
+
+A history is a small immutable value of bounded size: what the user said, the words of what came back (as digests),
+and fingerprints of what was sensitive. It holds no text that came back from a tool.
+"""
+
+from __future__ import annotations
+
+from safetydrift.effects.history.fingerprints import passages_of
+from safetydrift.effects.history.words import parts_of, digests, word_digests, words
+from safetydrift.value import Value, set_field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from safetydrift.effects.history.fingerprints import Fingerprints
+
+MAX_SAID = 8192
+"""Words of the user that are remembered; the first ones stay."""
+MAX_SEEN = 32768
+"""Digests of words that are remembered of what came back; the oldest results are forgotten first."""
+MAX_TEXTS = 64
+"""Sensitive texts and results that are remembered."""
+
+NAMED, OWN, UNKNOWN, FOREIGN, INSTRUCTED = "named", "own", "unknown", "foreign", "instructed"
+"""Where a value comes from: the user or the operator; the operator's own records; nowhere seen; content from outside;
+a passage of such content that speaks to the agent."""
+
+if TYPE_CHECKING:
+    Seen = tuple[frozenset[int], ...]
+
+
+class History(Value):
+    """What the run has shown so far.
+
+    Parameters
+    ----------
+    task_known
+        Whether the user's task is known at all; without it, nothing can be said about who named a value.
+    said
+        Words of the user.
+    own, foreign, instructed
+        Words of results that were the operator's own, came from outside, and stood in passages from outside that
+        speak to the agent; one set of digests per result, the newest last.
+    sensitive
+        Fingerprints of what was sensitive, the newest last.
+    repeatable
+        Digests of the passages of the user's own words: carrying these out is no leak.
+
+    Examples
+    --------
+    >>> history = History().hears("Pay the bill of ACME to DE89370400440532013000, please")
+    >>> history.origin("DE89370400440532013000"), history.origin("GB33BUKB20201555555555")
+    ('named', 'unknown')
+    """
+
+    __slots__ = ("foreign", "instructed", "own", "repeatable", "said", "sensitive", "task_known")
+    task_known: bool
+    said: frozenset[str]
+    own: Seen
+    foreign: Seen
+    instructed: Seen
+    sensitive: tuple[Fingerprints, ...]
+    repeatable: frozenset[int]
+
+    def __init__(
+        self,
+        task_known: bool = False,
+        said: frozenset[str] = frozenset(),
+        own: Seen = (),
+        foreign: Seen = (),
+        instructed: Seen = (),
+        sensitive: tuple[Fingerprints, ...] = (),
+        repeatable: frozenset[int] = frozenset(),
+    ) -> None:
+        set_field(self, "task_known", task_known)
+        set_field(self, "said", said)
+        set_field(self, "own", own)
+        set_field(self, "foreign", foreign)
+        set_field(self, "instructed", instructed)
+        set_field(self, "sensitive", sensitive)
+        set_field(self, "repeatable", repeatable)
+
+    def hears(self, text: str) -> History:
+        """Return the history after the user has said something."""
+        news = words(text)
+        if news <= self.said and self.task_known:
+            return self
+        said = self.said | news if len(self.said) + len(news) <= MAX_SAID else self.said
+        repeatable = self.repeatable | passages_of(text)
+        repeatable = repeatable if len(repeatable) <= MAX_SEEN else self.repeatable
+        return self.replace(task_known=True, said=said, repeatable=repeatable)
+
+    def sees(
+        self,
+        text: str,
+        *,
+        own: bool = False,
+        passages: Sequence[str] = (),
+        sensitive: Fingerprints | None = None,
+    ) -> History:
+        """Return the history after a result has come back.
+
+        Parameters
+        ----------
+        text
+            The result.
+        own
+            Whether it is the operator's own record rather than content from outside.
+        passages
+            The parts of it that speak to the agent.
+        sensitive
+            Its fingerprints, if it is sensitive.
+        """
+        seen = word_digests(text)
+        return History(
+            self.task_known,
+            self.said,
+            _newest(self.own, seen) if own else self.own,
+            self.foreign if own else _newest(self.foreign, seen),
+            _newest(self.instructed, *map(word_digests, passages)) if passages else self.instructed,
+            (*self.sensitive, sensitive)[-MAX_TEXTS:] if sensitive else self.sensitive,
+            self.repeatable,
+        )
+
+    def origin(self, value: str) -> str:
+        """Return where a value comes from: the source that speaks most for it, an instruction before mere content."""
+        parts = parts_of(value)
+        if not parts[0] or _said(parts, self.said):
+            return NAMED
+        crcs = digests(parts)
+        for origin, seen in ((INSTRUCTED, self.instructed), (OWN, self.own), (FOREIGN, self.foreign)):
+            if any(_has(crcs, one) for one in seen):
+                return origin
+        return UNKNOWN
+
+
+def _said(parts: Sequence[str], known: frozenset[str]) -> bool:
+    return parts[0] in known or (len(parts) > 1 and known.issuperset(parts[1:]))
+
+
+def _has(crcs: Sequence[int], seen: frozenset[int]) -> bool:
+    return crcs[0] in seen or (len(crcs) > 1 and seen.issuperset(crcs[1:]))
+
+
+def _newest(before: Seen, *news: frozenset[int]) -> Seen:
+    """Return the sets with new ones, without the oldest that no longer fit."""
+    sets = [one for one in (*before, *news) if one][-MAX_TEXTS:]
+    size = sum(map(len, sets))
+    while sets and size > MAX_SEEN:
+        size -= len(sets.pop(0))
+    return tuple(sets)

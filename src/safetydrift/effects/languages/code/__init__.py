@@ -1,0 +1,1 @@
+"""What the readers of programming languages share: expressions, their values, and the judging of calls."""

@@ -1,0 +1,135 @@
+"""Values of expressions, as far as they are known without running anything, and what can be done with them.
+
+A text may have parts that are not known; `HOLE` stands for each of them.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeGuard
+
+HOLE = "\uffff"
+"""Stands for what is not known within a text; no character, and none that bytes decode to."""
+MAX_TEXT = 64 * 1024
+"""Longer texts are not put together."""
+
+
+class Unknown:
+    """A value of which nothing is known."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "UNKNOWN"
+
+
+UNKNOWN = Unknown()
+
+
+class Library:
+    """A function, class or object of a library, or what came of calling one.
+
+    Attributes
+    ----------
+    name
+        Its full name; what a call returns goes by the name of what was called.
+    made
+        Whether it came of a call, so that it is no function any more.
+    """
+
+    __slots__ = ("made", "name")
+
+    def __init__(self, name: str, *, made: bool = False) -> None:
+        self.name, self.made = name, made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Library) and (self.name, self.made) == (other.name, other.made)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.made))
+
+
+class Several:
+    """A list, with the values that each item may have; `open_ended` if there may be more of them."""
+
+    __slots__ = ("items", "open_ended")
+
+    def __init__(self, items: list[tuple[object, ...]], *, open_ended: bool = False) -> None:
+        self.items, self.open_ended = items, open_ended
+
+
+class Keyed:
+    """A table, with the values that each item may have."""
+
+    __slots__ = ("items",)
+
+    def __init__(self, items: dict[str, tuple[object, ...]]) -> None:
+        self.items = items
+
+
+class Function:
+    """A function written in the text, with the values it may return."""
+
+    __slots__ = ("returns",)
+
+    def __init__(self, returns: tuple[object, ...]) -> None:
+        self.returns = returns
+
+
+def as_text(value: object) -> str:
+    """Return a value as it would stand within a text; a hole if that is not known."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1 << 64:
+        return str(value)
+    return HOLE
+
+
+def is_known(value: object) -> TypeGuard[str]:
+    """Return whether a value is a text at least part of which is known."""
+    return isinstance(value, str) and (not value or bool(value.strip(HOLE)))
+
+
+def joined(parts: list[object], between: str = "") -> object:
+    """Return texts one after the other, or lists if one of them is a list."""
+    if any(isinstance(part, Several) for part in parts):
+        items: list[tuple[object, ...]] = []
+        more = False
+        for part in parts:
+            if isinstance(part, Several):
+                items += part.items
+                more = more or part.open_ended
+            else:
+                more = True
+        return Several(items[:256], open_ended=more or len(items) > 256)  # noqa: PLR2004
+    if between:
+        return _path([as_text(part) for part in parts])
+    text = "".join(map(as_text, parts))
+    return text if len(text) <= MAX_TEXT and text.strip(HOLE) else UNKNOWN if text else ""
+
+
+def _path(parts: list[str]) -> object:
+    """Return the path of several parts; one that starts at the root forgets those before it."""
+    path = ""
+    for part in parts:
+        path = part if not path or part.startswith("/") else f"{path.rstrip('/')}/{part}"
+    return path if len(path) <= MAX_TEXT and path.strip(HOLE + "/") else UNKNOWN
+
+
+def command_line(value: Several) -> str:
+    """Return a list of words as a shell would need them written; each hole becomes an unknown word."""
+    words = []
+    for choices in value.items:
+        word = as_text(choices[0]) if choices else HOLE
+        plain = (
+            word.replace(HOLE, "x").replace("-", "x").replace("/", "x").replace(".", "x").replace("_", "x")
+        )
+        if plain.isalnum() and plain.isascii():
+            words.append(word)
+        else:
+            inner = HOLE.join("'" + part.replace("'", "'\"'\"'") + "'" for part in word.split(HOLE))
+            words.append(inner)
+    if value.open_ended:
+        words.append(HOLE)
+    return " ".join(words)

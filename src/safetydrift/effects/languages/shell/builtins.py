@@ -1,0 +1,68 @@
+"""Commands that change what later commands of the same text see: variables, aliases, parameters, files."""
+
+from __future__ import annotations
+
+from safetydrift.effects.languages.shell.outputs import printf
+from safetydrift.effects.languages.shell.values import Carried, file_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safetydrift.effects.languages.shell.programs import Programs
+    from safetydrift.effects.languages.shell.values import Fed
+
+    Builtin = Callable[[Programs, list[str], Fed | None], None]
+
+
+def _alias(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+    for word in words[1:]:
+        name, equals, text = word.partition("=")
+        if equals:
+            programs.scope.aliases[name] = text
+            programs.shell_text(text)
+
+
+def _read(programs: Programs, words: list[str], fed: Fed | None) -> None:
+    names = [word for word in words[1:] if not word.startswith("-")] or ["REPLY"]
+    known = fed.text if fed is not None and len(names) == 1 else None
+    for name in names:
+        values = (Carried(f"${name}"),) if known is None else (known.partition("\n")[0],)
+        programs.scope.assign(name, values)
+
+
+def _printf(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+    if len(words) > 3 and words[1] == "-v":  # noqa: PLR2004
+        programs.scope.assign(words[2], (printf(words[3:]) or Carried("$(printf)"),))
+
+
+def _set(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+    if "--" in words:
+        programs.scope.arguments = tuple(words[words.index("--") + 1 :])
+
+
+def _copy(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if len(operands) == 2 and file_key(operands[0]) in programs.scope.files:  # noqa: PLR2004
+        programs.scope.files[file_key(operands[1])] = programs.scope.files[file_key(operands[0])]
+
+
+def _tee(programs: Programs, words: list[str], fed: Fed | None) -> None:
+    for word in words[1:]:
+        if not word.startswith("-"):
+            programs.scope.files[file_key(word)] = fed.text if fed is not None else None
+
+
+BUILTINS: dict[str, Builtin] = {
+    "alias": _alias,
+    "read": _read,
+    "mapfile": _read,
+    "readarray": _read,
+    "printf": _printf,
+    "set": _set,
+    "cp": _copy,
+    "mv": _copy,
+    "install": _copy,
+    "ln": _copy,
+    "tee": _tee,
+}

@@ -1,0 +1,528 @@
+"""What a shell command really does: the join over every program that it may run.
+
+Each simple command is looked up in the catalogue's programs, its operands in the paths; wrappers (``sudo``,
+``xargs``, ``sh -c``) are looked through. Nothing is executed, so the reading errs to the cautious side: every branch
+counts as taken, every function as called, and a variable may hold whatever it was given on any of the ways.
+"""
+
+from __future__ import annotations
+
+from safetydrift.effects.catalogue.scales import join
+from safetydrift.effects.languages.shell.grammar import parse
+from safetydrift.effects.languages.shell.operands import add_written, named_by_glob
+from safetydrift.effects.languages.shell.outputs import MAX_OUTPUT
+from safetydrift.effects.languages.shell.programs import Programs
+from safetydrift.effects.languages.shell.values import (
+    Carried,
+    Computed,
+    Fed,
+    Function,
+    Scope,
+    file_key,
+    joined,
+)
+from safetydrift.effects.reading import MAX_TEXT, UnreadableError, shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from tree_sitter import Node
+
+    from safetydrift.effects.reading import Reading
+
+    Statement = Callable[["_Shell", Node, Fed | None], str | None]
+
+_SHOWN = 200
+_PRICE = 8
+_LOST_SIGNS = frozenset(("<", ">", "<<"))
+"""What the grammar leaves over of redirections that it does not know in their place: ``<>``, a late ``<<<``."""
+
+
+def read_shell(reading: Reading, text: object) -> None:
+    """Add what running a shell command would do.
+
+    Parameters
+    ----------
+    text
+        The text of the command, or its words where a tool takes an argument vector.
+
+    Raises
+    ------
+    UnreadableError
+        If it is neither, is too long, nests too deeply or is too tangled; what was found until then stays added.
+    """
+    shell = _Shell(reading, Scope())
+    if isinstance(text, str):
+        shell.top(text)
+    else:
+        shell.vector(text)
+
+
+class _Shell(Programs):
+    """Walks over the statements of a text."""
+
+    def top(self, text: str) -> None:
+        """Read a whole text, and then the functions in it that nobody called."""
+        self._text(text)
+        self.scope.arguments = None
+        for function in list(self.scope.functions.values()):
+            if not function.called:
+                self._body(function, None)
+
+    def vector(self, words: object) -> None:
+        """Read an argument vector."""
+        given = [word for word in words if isinstance(word, str)] if isinstance(words, list | tuple) else []
+        if not given or len(given) < len(words) or sum(map(len, given)) > MAX_TEXT:  # type: ignore[arg-type]
+            raise UnreadableError("neither a text nor a list of words of a reasonable length")
+        self.run(given, None)
+
+    def shell_text(self, text: str) -> None:
+        """Read shell text within this text, in the same scope."""
+        self.reading.enter(len(text))
+        self._text(text)
+        self.reading.depth -= 1
+
+    def call(self, function: Function, arguments: list[str], fed: Fed | None) -> None:
+        """Read the body of a function with its arguments; one that calls itself is not followed again."""
+        function.called = True
+        if function.open:
+            return
+        self.reading.pay(function.body.end_byte - function.body.start_byte)
+        before, self.scope.arguments = self.scope.arguments, tuple(arguments)
+        self._body(function, fed)
+        self.scope.arguments = before
+
+    def _body(self, function: Function, fed: Fed | None) -> None:
+        before, self.source = self.source, function.source
+        function.open = True
+        self.scope.branches += 1
+        self._statement(function.body, fed)
+        self.scope.branches -= 1
+        function.open = False
+        self.source = before
+
+    def _text(self, text: str) -> str | None:
+        source, root = parse(text, self.reading.pay)
+        before, self.source = self.source, source
+        printed = self._all(root.children, None)
+        self.source = before
+        return printed
+
+    def substituted(self, node: Node) -> str:
+        """Read the commands of a substitution; return its output, `Computed` where that is not known."""
+        reading = self.reading
+        outside, reading.ranks = reading.ranks, reading.catalogue.scales.lowest
+        self.enter()
+        self.scope.branches += 1
+        try:
+            printed = self._all(node.children, None)
+            carries = self._carries()
+        finally:
+            self.scope.branches -= 1
+            self.depth -= 1
+            reading.ranks = join(outside, reading.ranks)
+        written = self.written(node)[:_SHOWN]
+        if node.type == "process_substitution":
+            if printed is None or written.startswith("<"):
+                self.scope.files[file_key(written)] = printed
+            return Carried(written) if carries else Computed(written)
+        if printed is not None:
+            return joined([printed[:-1] if printed.endswith("\n") else printed])
+        return Carried(written) if carries else Computed(written)
+
+    def _carries(self) -> bool:
+        """Return whether what was read since brings along content."""
+        catalogue = self.reading.catalogue
+        names = catalogue.scales.names
+        place = names.index("data") if "data" in names else 0
+        return self.reading.ranks[place] >= catalogue.acts["reads"].ranks[place]
+
+    # -- statements ---------------------------------------------------------------------------------------
+
+    def _statement(self, node: Node, fed: Fed | None) -> str | None:
+        """Read a statement; return what it prints, None where that is not known."""
+        read = _STATEMENTS.get(node.type)
+        if read is not None:
+            return read(self, node, fed)
+        if not node.is_named:
+            if node.is_missing:
+                self._trouble(node)
+            return ""
+        if node.type == "comment":
+            return ""
+        self._within(node)
+        return None
+
+    def _all(self, nodes: Iterable[Node], fed: Fed | None) -> str | None:
+        printed: list[str] | None = []
+        for child in nodes:
+            if not child.is_named and not child.is_missing:
+                continue
+            text = self._statement(child, fed)
+            if text is None or printed is None or sum(map(len, printed)) > MAX_OUTPUT:
+                printed = None
+            elif text:
+                printed.append(text)
+        return None if printed is None else joined(printed)
+
+    def _list(self, node: Node, fed: Fed | None) -> str | None:
+        """``a && b || c``, which nests to the left as deep as it is long."""
+        rest: list[Node] = []
+        while node.type == "list":
+            rest += reversed(node.children[1:])
+            node = node.children[0]
+        return self._all([node, *reversed(rest)], fed)
+
+    def _group(self, node: Node, fed: Fed | None) -> str | None:
+        self.enter()
+        printed = self._all(node.children, fed)
+        self.depth -= 1
+        return printed
+
+    def _branch(self, node: Node, fed: Fed | None) -> str | None:
+        self.scope.branches += 1
+        self._group(node, fed)
+        self.scope.branches -= 1
+        return None
+
+    def _pipeline(self, node: Node, fed: Fed | None) -> str | None:
+        self.enter()
+        printed: str | None = ""
+        for child in node.children:
+            if child.is_named:
+                printed = self._statement(child, fed)
+                fed = Fed(printed, self._last_words(child))
+            elif child.is_missing:
+                self._trouble(child)
+        self.depth -= 1
+        return printed
+
+    def _last_words(self, node: Node) -> tuple[str, ...]:
+        """Return the words of a simple command as they are written, for what it feeds."""
+        while node.type in {"redirected_statement", "negated_command"} and node.named_child_count:
+            node = node.named_children[0]
+        if node.type != "command":
+            return ()
+        return tuple([self.written(child).strip("\"'") for child in node.named_children[:64]])
+
+    def _for(self, node: Node, fed: Fed | None) -> str | None:
+        self.enter()
+        self.reading.pay(_PRICE * node.child_count)
+        name, values = "", list[str]()
+        for child in node.children:
+            if child.type == "variable_name" and not name:
+                name = self.written(child)
+            elif child.type == "do_group" or child.type == "compound_statement":
+                self.scope.assign(name, tuple(values) or (Carried(f"${name}"),))
+                self._branch(child, fed)
+            elif child.type == "ERROR" or child.is_missing:
+                self._statement(child, None)
+            elif child.is_named and child.type != "comment":
+                values += [self._item(word) for word in self.fields(child)]
+        self.depth -= 1
+        return None
+
+    def _item(self, word: str) -> str:
+        """Return an item of a loop; what a pattern finds is not known, but its name is content."""
+        return Carried(word) if isinstance(word, Computed) else word
+
+    def _case(self, node: Node, fed: Fed | None) -> str | None:
+        self.scope.branches += 1
+        self.enter()
+        for child in node.children:
+            if child.type == "case_item":
+                patterns = True
+                for part in child.children:
+                    if part.type == ")":
+                        patterns = False
+                    elif patterns:
+                        self._within(part)
+                    elif part.is_named:
+                        self._statement(part, fed)
+            elif child.is_named:
+                self._within(child)
+        self.depth -= 1
+        self.scope.branches -= 1
+        return None
+
+    def _function(self, node: Node, fed: Fed | None) -> str | None:  # noqa: ARG002
+        name = node.child_by_field_name("name")
+        body = node.child_by_field_name("body")
+        if name is not None and body is not None:
+            self.scope.functions[self.written(name)] = Function(self.source, body)
+        for child in node.children:
+            if child.type == "ERROR" or child.is_missing:
+                self._trouble(child)
+        return ""
+
+    def _within(self, node: Node) -> None:
+        """Read the commands nested in a node of another kind: a test, arithmetic."""
+        if node.type in {"command_substitution", "process_substitution"}:
+            self.substituted(node)
+            return
+        if node.type in {"simple_expansion", "expansion"}:
+            self.alternatives(node)
+            return
+        self.enter()
+        for child in node.children:
+            if child.type == "ERROR" or child.is_missing:
+                self._trouble(child)
+            elif child.child_count:
+                self._within(child)
+        self.depth -= 1
+
+    def _trouble(self, node: Node, fed: Fed | None = None) -> str | None:
+        """Read what can be recognised where the text is no shell grammar, and take the rest for the worst."""
+        self.reading.unknown(f"{shown(self.written(node)) or node.type!r} is not understood", "hides")
+        self.enter()
+        for child in node.children:
+            if child.is_named:
+                self._recognised(child, fed)
+        self.depth -= 1
+        return None
+
+    def _recognised(self, node: Node, fed: Fed | None) -> None:
+        if node.type in _STATEMENTS:
+            self._statement(node, fed)
+        elif node.type in {"command_name", "word", "string", "raw_string", "concatenation", "number"}:
+            words = self.fields(node.children[0] if node.type == "command_name" and node.child_count else node)
+            for word in words:
+                self.reading.names(word)
+        else:
+            self._within(node)
+
+    # -- assignments --------------------------------------------------------------------------------------
+
+    def _assignment(self, node: Node, fed: Fed | None) -> str | None:  # noqa: ARG002
+        self._assign(node)
+        return ""
+
+    def _assign(self, node: Node) -> str:
+        """Give a variable its value; return the assignment as a word."""
+        name, values, adds = "", ("",), False
+        for child in node.children:
+            kind = child.type
+            if not name and kind in {"variable_name", "subscript"}:
+                name, bracket, _ = self.written(child).partition("[")
+                adds = bool(bracket)
+            elif kind == "+=":
+                adds = True
+            elif kind == "array":
+                values = tuple([word for part in child.named_children for word in self.fields(part)])
+            elif kind == "ERROR" or child.is_missing:
+                self._trouble(child)
+            elif child.is_named:
+                values = self.alternatives(child)
+        if adds and len(values) == 1 and len(self.scope.variables.get(name, ())) == 1 and node.child_count:
+            values = (*values, joined([self.scope.variables[name][0], values[0]]))
+        self.scope.assign(name, values, adds=adds)
+        if name in self.reading.catalogue.shell.running and values != ("",):
+            self.shell_text(joined(values, " "))
+        return joined([name, "=", *values[:1]])
+
+    def _declaration(self, node: Node, fed: Fed | None) -> str | None:
+        words: list[str] = []
+        for child in node.children:
+            if child.type == "variable_assignment":
+                words.append(self._assign(child))
+            elif child.type == "ERROR" or child.is_missing:
+                self._trouble(child)
+            elif child.type != "comment":
+                words += self.fields(child)
+        return self.run(words, fed)
+
+    # -- commands -----------------------------------------------------------------------------------------
+
+    def _command(self, node: Node, fed: Fed | None) -> str | None:
+        words: list[str] = []
+        choice: tuple[str, ...] = ()
+        here = False
+        silent = False
+        self.reading.pay(_PRICE * node.child_count)
+        for child in node.children:
+            kind = child.type
+            if kind == "command_name":
+                choice = self.choice(child.children[0]) if child.child_count else ()
+                words = self.fields(child.children[0]) if child.child_count else []
+            elif kind == "variable_assignment":
+                self._assign(child)
+            elif kind in _REDIRECTIONS:
+                fed, quiet = self._redirect(child, fed, here=here)
+                silent = silent or quiet
+            elif kind == "ERROR" and self.written(child) in _LOST_SIGNS:
+                here = self.written(child) == "<<"
+            elif kind == "ERROR" or child.is_missing:
+                self._trouble(child, fed)
+            elif kind not in {"comment", "$"}:
+                words += self.fields(child)
+        if not words:
+            return ""
+        printed = None
+        if choice:
+            for program in choice:
+                self.run([*program.split(), *words[len(choice) :]] or [program], fed)
+        else:
+            printed = self.run(words, fed)
+        return "" if silent else printed
+
+    def _redirected(self, node: Node, fed: Fed | None) -> str | None:
+        """Read a statement with redirections: first what feeds it, then itself, then where its output goes."""
+        outputs: list[Node] = []
+        bodies: list[Node] = []
+        after: list[Node] = []
+        here = False
+        for child in node.children:
+            kind = child.type
+            if kind == "ERROR" and self.written(child) in _LOST_SIGNS:
+                here = self.written(child) == "<<"
+            elif kind == "file_redirect" and not _reads_file(child):
+                outputs.append(child)
+            elif kind in _REDIRECTIONS:
+                fed = self._redirect(child, fed, here=here)[0]
+                here = False
+                after += _after_heredoc(child)
+                outputs += [part for part in child.children if part.type == "file_redirect"]
+            else:
+                bodies.append(child)
+        printed = self._all(bodies, fed)
+        for child in outputs:
+            printed = self._written_to(child, printed)
+        return self._go_on(after, printed)
+
+    def _go_on(self, after: list[Node], printed: str | None) -> str | None:
+        """Read what stands on the line behind a here-document: the rest of a pipeline or of a list."""
+        for child in after:
+            if child.type == "pipeline":
+                fed: Fed | None = Fed(printed)
+                for part in child.children:
+                    if part.is_named:
+                        printed = self._statement(part, fed)
+                        fed = Fed(printed)
+            elif child.is_named:
+                self._statement(child, None)
+                printed = None
+        return printed
+
+    # -- redirections -------------------------------------------------------------------------------------
+
+    def _redirect(self, node: Node, fed: Fed | None, *, here: bool) -> tuple[Fed | None, bool]:
+        """Add a redirection; return what the command is fed from now on, and whether its output goes elsewhere."""
+        if node.type == "heredoc_redirect":
+            return self._heredoc(node) or fed, False
+        if node.type == "herestring_redirect":
+            words = [child for child in node.children if child.is_named]
+            return Fed(self._here(words[-1])) if words else fed, False
+        if not _reads_file(node):
+            self._written_to(node, None)
+            return fed, True
+        for target in self._targets(node):
+            if here:
+                fed = Fed(target)
+            elif target not in self.reading.catalogue.shell.discard:
+                fed = self._read_from(target)
+        return fed, False
+
+    def _here(self, node: Node) -> str:
+        return joined([self.text(node), "\n"])
+
+    def _read_from(self, path: str) -> Fed:
+        if path.startswith(("/dev/tcp/", "/dev/udp/")):
+            add_written(self.reading, path)
+            return Fed(None)
+        key = file_key(path)
+        if key in self.scope.files:
+            return Fed(self.scope.files[key])
+        self.reading.reads(path)
+        named_by_glob(self.reading, path)
+        return Fed(None)
+
+    def _written_to(self, node: Node, printed: str | None) -> str | None:
+        """Add where output goes; return what is left of it for a pipe."""
+        first = node.children[0]
+        sign = first.type if first.type != "file_descriptor" else node.children[1].type
+        errors = first.type == "file_descriptor" and self.written(first) != "1"
+        for target in self._targets(node):
+            if sign in {">&", "<&"} and target.rstrip("-").isdigit() or target == "-":
+                continue
+            add_written(self.reading, target)
+            key = file_key(target)
+            if not errors:
+                before = self.scope.files.get(key)
+                adds = sign in {">>", "&>>"} and before is not None and printed is not None
+                self.scope.files[key] = joined([before or "", printed or ""]) if adds else printed
+                printed = ""
+        return printed
+
+    def _targets(self, node: Node) -> list[str]:
+        targets = []
+        for child in node.children:
+            if child.type == "ERROR":
+                if self.written(child) not in _LOST_SIGNS:
+                    self._trouble(child)
+            elif child.is_missing:
+                self._trouble(child)
+            elif child.is_named and child.type != "file_descriptor":
+                targets.append(self.text(child))
+        return targets
+
+    def _heredoc(self, node: Node) -> Fed | None:
+        start = body = None
+        for child in node.children:
+            if child.type == "heredoc_start":
+                start = self.written(child)
+            elif child.type == "heredoc_body":
+                body = child
+            elif child.type == "ERROR" or child.is_missing:
+                self._trouble(child)
+        if body is None or start is None:
+            return Fed("")
+        text = self.body(body, quoted=any(sign in start for sign in "'\"\\"))
+        if node.children[0].type == "<<-":
+            text = joined([type(text)("\n".join(line.lstrip("\t") for line in text.split("\n")))])
+        return Fed(text)
+
+
+def _reads_file(node: Node) -> bool:
+    signs = [child.type for child in node.children if not child.is_named]
+    return bool(signs) and signs[0] in {"<", "<&"}
+
+
+def _after_heredoc(node: Node) -> list[Node]:
+    """Return the commands that stand on the line behind the start of a here-document."""
+    if node.type != "heredoc_redirect":
+        return []
+    return [
+        child
+        for child in node.children
+        if child.is_named
+        and child.type
+        not in {"heredoc_start", "heredoc_body", "heredoc_end", "file_redirect", "file_descriptor", "ERROR"}
+    ]
+
+
+_REDIRECTIONS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
+_STATEMENTS: dict[str, Statement] = {
+    "program": _Shell._group,  # noqa: SLF001  # the table is part of the class
+    "command": _Shell._command,  # noqa: SLF001
+    "pipeline": _Shell._pipeline,  # noqa: SLF001
+    "list": _Shell._list,  # noqa: SLF001
+    "redirected_statement": _Shell._redirected,  # noqa: SLF001
+    "subshell": _Shell._group,  # noqa: SLF001
+    "compound_statement": _Shell._group,  # noqa: SLF001
+    "negated_command": _Shell._group,  # noqa: SLF001
+    "if_statement": _Shell._branch,  # noqa: SLF001
+    "elif_clause": _Shell._branch,  # noqa: SLF001
+    "else_clause": _Shell._branch,  # noqa: SLF001
+    "while_statement": _Shell._branch,  # noqa: SLF001
+    "do_group": _Shell._branch,  # noqa: SLF001
+    "c_style_for_statement": _Shell._branch,  # noqa: SLF001
+    "for_statement": _Shell._for,  # noqa: SLF001
+    "case_statement": _Shell._case,  # noqa: SLF001
+    "function_definition": _Shell._function,  # noqa: SLF001
+    "variable_assignment": _Shell._assignment,  # noqa: SLF001
+    "variable_assignments": _Shell._group,  # noqa: SLF001
+    "declaration_command": _Shell._declaration,  # noqa: SLF001
+    "unset_command": _Shell._declaration,  # noqa: SLF001
+    "ERROR": _Shell._trouble,  # noqa: SLF001
+}

@@ -1,0 +1,136 @@
+"""The operands and options of a program: where they start, and which files they name."""
+
+from __future__ import annotations
+
+import re
+from fnmatch import fnmatchcase
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safetydrift.effects.catalogue.entries import ProgramEntry
+    from safetydrift.effects.reading import Reading
+
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_WILD = re.compile(r"[*?\[]")
+_PRICE = 64
+_LETTERS = re.compile(r"[A-Za-z0-9]")
+
+
+def first_operand(entry: ProgramEntry, words: list[str]) -> int:
+    """Return where the operands start, after options, their values and, of a wrapper, assignments."""
+    at = 1
+    while at < len(words):
+        word = words[at]
+        if word == "--":
+            return at + 1
+        if word.startswith("-") and word != "-":
+            at += 2 if word in entry.valued else 1
+        elif entry.wraps and _ASSIGNMENT.match(word):
+            at += 1
+        else:
+            break
+    return at
+
+
+def add_operands(reading: Reading, entry: ProgramEntry, words: list[str]) -> None:
+    """Add what a program does to the files that its words name."""
+    if not entry.paths:
+        return
+    skip = 0 if entry.skip_unless.any_of(words[1:]) else entry.skip
+    operands: list[str] = []
+    value = only_operands = False
+    for word in words[1:]:
+        if value or (word.startswith("-") and not only_operands and word != "-"):
+            reading.names(word)
+            only_operands = word == "--" and not value
+            value = not value and word in entry.valued
+        elif skip:
+            skip -= 1
+        else:
+            operands.append(word)
+    _USES[entry.paths](reading, operands)
+    for word in operands:
+        named_by_glob(reading, word)
+
+
+def _read(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        if word not in reading.catalogue.shell.discard and word != "-":
+            reading.reads(word)
+
+
+def _named(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        reading.names(word)
+
+
+def _deleted(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        reading.deletes(word)
+
+
+def _written(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        add_written(reading, word)
+
+
+def _copied(reading: Reading, operands: list[str]) -> None:
+    for word in operands[:-1]:
+        reading.reads(word)
+    _written(reading, operands[-1:])
+
+
+def add_written(reading: Reading, path: str) -> None:
+    """Add that a file is written; what is written to a device is gone."""
+    if path in reading.catalogue.shell.discard:
+        return
+    if path.startswith(("/dev/tcp/", "/dev/udp/")):
+        reading.act("connects", f"writes to {path[:60]}, a network connection")
+        reading.destinations.append(path)
+        return
+    reading.writes(path)
+    if path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/pts/", "/dev/fd/", "/dev/mqueue/")):
+        reading.deletes(path)
+
+
+def outputs_of(entry: ProgramEntry, words: list[str]) -> list[str]:
+    """Return the files that options tell a program to write."""
+    found: list[str] = []
+    if not entry.outputs:
+        return found
+    for at, word in enumerate(words[1:], 1):
+        if word in entry.outputs:
+            _, equals, path = word.partition("=")
+            if not equals:
+                path = words[at + 1] if at + 1 < len(words) else ""
+            if path and path != "-":
+                found.append(path)
+    return found
+
+
+def named_by_glob(reading: Reading, word: str) -> None:
+    """Add what is told by a well-known file that a pattern may stand for: ``/etc/sh?dow``."""
+    if not _WILD.search(word) or len(word) > 128:  # noqa: PLR2004
+        return
+    rooted = word.startswith("/")
+    if not rooted and len(_LETTERS.findall(word)) < 2:  # noqa: PLR2004
+        return
+    reading.pay(_PRICE)
+    parts = word.lower().strip("/").split("/")
+    for path in reading.catalogue.shell.known:
+        known = path.strip("/").split("/")
+        if len(known) < len(parts) or (rooted and (len(known) != len(parts) or not path.startswith("/"))):
+            continue
+        if all(map(fnmatchcase, known[-len(parts) :], parts)):
+            reading.names(path)
+
+
+_USES: dict[str, Callable[[Reading, list[str]], None]] = {
+    "files": _read,
+    "words": _named,
+    "deleted": _deleted,
+    "written": _written,
+    "copied": _copied,
+}

@@ -1,0 +1,366 @@
+"""What a program does with its arguments: its entry in the catalogue, looked through to what it runs in turn."""
+
+from __future__ import annotations
+
+import re
+from abc import abstractmethod
+from fnmatch import fnmatchcase
+from itertools import pairwise
+
+from safetydrift.effects.catalogue.scales import overlay
+from safetydrift.effects.languages.shell.builtins import BUILTINS
+from safetydrift.effects.languages.shell.expansion import Expander
+from safetydrift.effects.languages.shell.operands import (
+    add_operands,
+    add_written,
+    first_operand,
+    named_by_glob,
+    outputs_of,
+)
+from safetydrift.effects.languages.shell.outputs import output
+from safetydrift.effects.languages.shell.reach import (
+    Reach,
+    addresses_of,
+    all_here,
+    ends,
+    hosts_in,
+    reaches,
+)
+from safetydrift.effects.languages.shell.values import Carried, Computed, Fed, file_key, joined, like
+from safetydrift.effects.reading import shown
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from safetydrift.effects.catalogue.entries import ProgramCase, ProgramEntry
+    from safetydrift.effects.languages.shell.values import Function
+
+_WILD = re.compile(r"[*?\[]")
+_FED = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
+_MAX_MATCHES = 24
+_PRICE = 8
+_PRICE_OF_PATTERN = 2048
+_MAX_HANDED = 256
+_SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([\w.+\-]+)")
+
+
+class Programs(Expander):
+    """Runs look-ups, not programs."""
+
+    @abstractmethod
+    def shell_text(self, text: str) -> None:
+        """Read shell text within this text, in the same scope."""
+
+    @abstractmethod
+    def call(self, function: Function, arguments: list[str], fed: Fed | None) -> None:
+        """Read the body of a function with its arguments."""
+
+    def run(self, words: list[str], fed: Fed | None) -> str | None:
+        """Add what a program does with its arguments; return what it prints, None where that is not known."""
+        self.enter()
+        self.reading.pay(_PRICE + 2 * len(words))
+        name = words[0]
+        directory, slash, base = name.rpartition("/")
+        if isinstance(name, Computed):
+            self._made_up(words, fed)
+        elif not slash and name in self.scope.aliases:
+            self._alias(words)
+        elif not slash and name in self.scope.functions:
+            self.call(self.scope.functions[name], words[1:], fed)
+        elif _WILD.search(name) and name not in {"[", "[["}:
+            self._any_of(words, fed)
+        else:
+            self._program(words, base, directory if slash else None, fed)
+        self.depth -= 1
+        printed = output(words, fed.text if fed else None)
+        if printed:
+            self.used((printed,))
+        return printed
+
+    def _program(self, words: list[str], base: str, directory: str | None, fed: Fed | None) -> None:
+        entry = self.reading.catalogue.programs.get(base)
+        home = directory is None or directory in self.reading.catalogue.shell.directories
+        if directory is not None and (entry is None or not home):
+            self._local(words)
+        elif entry is None:
+            self._unknown(words)
+        if entry is not None:
+            self._known(entry, words, fed)
+        builtin = BUILTINS.get(base)
+        if builtin is not None:
+            builtin(self, words, fed)
+
+    # -- programs without an entry ------------------------------------------------------------------------
+
+    def _made_up(self, words: list[str], fed: Fed | None) -> None:
+        base = words[0].rpartition("/")[2]
+        entry = self.reading.catalogue.programs.get(base)
+        if entry is not None and not isinstance(words[0], Carried) and "/" in words[0]:
+            self.reading.act("runs", f"runs {shown(words[0])}")
+            self._known(entry, words, fed)
+            return
+        self.reading.hides(f"{shown(words[0])} may be any program")
+        self._name_all(words)
+
+    def _alias(self, words: list[str]) -> None:
+        text = self.scope.aliases.pop(words[0])
+        self.shell_text(joined([text, *map(quoted, words[1:])], " "))
+        self.scope.aliases[words[0]] = text
+
+    def _any_of(self, words: list[str], fed: Fed | None) -> None:
+        """Add what any program does that the shell may find in place of a pattern."""
+        self.reading.pay(_PRICE_OF_PATTERN)
+        base = words[0].rpartition("/")[2]
+        programs = self.reading.catalogue.programs
+        found = [name for name in programs if fnmatchcase(name, base)] if len(base) <= 64 else []  # noqa: PLR2004
+        self.reading.act("runs", f"{shown(words[0])} is one of several programs")
+        if not found or len(found) > _MAX_MATCHES:
+            self.reading.hides(f"{shown(words[0])} may be any program")
+            self._name_all(words)
+        for name in found[:_MAX_MATCHES]:
+            self._known(programs[name], [name, *words[1:]], fed)
+
+    def _local(self, words: list[str]) -> None:
+        if not self._written(words[0]):
+            self.reading.act("runs", f"runs the local program {shown(words[0])}")
+        self._name_all(words[1:])
+
+    def _unknown(self, words: list[str]) -> None:
+        hosts = addresses_of(words[1:])
+        reason = f"unknown program {shown(words[0])}"
+        if hosts and not all_here(self.reading, hosts):
+            self.reading.unknown(f"{reason} is given an address", "hides")
+            self.reading.destinations.extend(word for _, word in hosts)
+        elif any(isinstance(word, Carried) for word in words):
+            self.reading.unknown(f"{reason} is handed content")
+        else:
+            self.reading.unknown(reason)
+        self._name_all(words[1:])
+
+    def _name_all(self, words: list[str]) -> None:
+        for word in words:
+            self.reading.names(word)
+            named_by_glob(self.reading, word)
+
+    def _written(self, path: str, language: str = "") -> bool:
+        """Read a file that this very text has written, as code; False if it has not."""
+        key = file_key(path)
+        if key not in self.scope.files:
+            return False
+        text = self.scope.files[key]
+        if text is None:
+            self.reading.hides(f"runs {shown(path)}, whose content is only known when it is written")
+            return True
+        self._nested(language or self._language(text), text)
+        return True
+
+    def _language(self, text: str) -> str:
+        first = _SHEBANG.match(text)
+        entry = self.reading.catalogue.programs.get(first[1]) if first else None
+        return (entry and entry.language) or "shell"
+
+    # -- programs with an entry ---------------------------------------------------------------------------
+
+    def _known(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
+        catalogue = self.reading.catalogue
+        if len(words) == 2 and words[1] in catalogue.shell.inquiries:  # noqa: PLR2004
+            self.reading.add(catalogue.scales.lowest, f"{words[0]} only tells about itself")
+            return
+        start = first_operand(entry, words)
+        read = self._looked_through(entry, words, start, fed)
+        self._effect(entry, words, start, read=read)
+        if entry.executes:
+            self._executed(entry, words, fed)
+        add_operands(self.reading, entry, words)
+        for path in outputs_of(entry, words):
+            add_written(self.reading, path)
+            self.scope.files[file_key(path)] = None
+
+    def _looked_through(self, entry: ProgramEntry, words: list[str], start: int, fed: Fed | None) -> bool:
+        """Read what a program runs in turn; False if there is nothing to read."""
+        operand = start + entry.skip
+        read = bool(entry.code) and self._options(entry, words, start)
+        if entry.evaluates and operand < len(words):
+            self._code("shell", joined(words[operand:], " "))
+            return False
+        if entry.wraps and operand < len(words) and not read:
+            self._through(entry, words, operand, fed)
+            return True
+        if entry.operand_code and operand < len(words) and not entry.skip_unless.any_of(words[1:start]):
+            self._code(entry.language, words[operand])
+            return True
+        return read or self._script(entry, words, start, fed)
+
+    def _effect(self, entry: ProgramEntry, words: list[str], start: int, *, read: bool) -> None:
+        case, place = _case(entry, words, start)
+        if case is not None and case.wraps and place + case.skip < len(words):
+            self.run(words[place + case.skip :], None)
+        if read:
+            silent = self.reading.catalogue.scales.lowest
+            ranks = case.ranks if case else entry.ranks if entry.hosts else silent
+            kinds = case.kinds if case else entry.kinds
+            if ranks is silent and not kinds:
+                return
+        else:
+            ranks = overlay(entry.ranks, case.ranks) if case else entry.ranks
+            kinds = case.kinds if case else entry.kinds
+        reason = f"{words[0]}: {(case and case.note) or entry.note}"
+        leaves = case.leaves if case else entry.leaves
+        if not reaches(self.reading, ranks):
+            self.reading.add(ranks, reason, kinds=kinds, leaves=leaves)
+            return
+        leaves = leaves or ends(self.reading, ranks)
+        Reach(ranks, reason, kinds, hosts_in(entry, words, start), leaves=leaves).add_to(self.reading)
+        self._fetched(words)
+
+    def _fetched(self, words: list[str]) -> None:
+        """Remember what a network program may have saved, in case it is run."""
+        for word in words[1:]:
+            key = file_key(word.partition("?")[0]) if "://" in word else ""
+            if key:
+                self.scope.files.setdefault(key, None)
+
+    # -- code ---------------------------------------------------------------------------------------------
+
+    def _options(self, entry: ProgramEntry, words: list[str], start: int) -> bool:
+        """Read the code that options hand over."""
+        # After the first operand, the words belong to a script; programs that are given none take options anywhere.
+        script = entry.language not in {"", "sql"}
+        read = False
+        for at in range(1, min(start + 1, len(words)) if script else len(words)):
+            for option in entry.code:
+                code = option.value(words, at)
+                if code is not None:
+                    if option.language == "shell":
+                        self.scope.arguments = tuple(words[at + 3 :]) if script else self.scope.arguments
+                    self._code(option.language, code)
+                    read = read or not option.words
+        return read
+
+    def _script(self, entry: ProgramEntry, words: list[str], start: int, fed: Fed | None) -> bool:
+        """Read the code that a program is fed or given as a file; False if there is none or it is not known."""
+        if entry.stdin != "code" and not entry.language and words[0] not in {".", "source"}:
+            return False
+        if start < len(words) and words[start] not in _FED:
+            return self._code_file(entry, words[start])
+        elsewhere = entry.skip_unless.any_of(words[1:start]) or "-m" in words[1:start]
+        if fed is None or elsewhere or (entry.stdin != "code" and start >= len(words)):
+            return False
+        if fed.text is None:
+            self.reading.hides(f"{words[0]} runs what it is fed")
+        else:
+            self._code(entry.language or "shell", fed.text)
+        return True
+
+    def _code_file(self, entry: ProgramEntry, path: str) -> bool:
+        if isinstance(path, Computed) and path.startswith(("$(", "`")):
+            self.reading.hides(f"runs what {shown(path)} names")
+            return True
+        return self._written(path, entry.language)
+
+    def _code(self, language: str, text: str) -> None:
+        """Read code; what is only put together when it runs may be anything."""
+        if isinstance(text, Carried) or (
+            isinstance(text, Computed) and (language != "shell" or text.startswith(("$(", "`")))
+        ):
+            bare = text.startswith(("$", "`"))
+            if bare or isinstance(text, Carried):
+                self.reading.hides(f"runs {shown(text)}, which is put together while running")
+            if bare and language != "shell":
+                return
+        self._nested(language, text)
+
+    def _nested(self, language: str, text: str) -> None:
+        if not language or language == "shell":
+            self.shell_text(text)
+        else:
+            self.reading.nested(language, text)
+
+    # -- commands within commands -------------------------------------------------------------------------
+
+    def _through(self, entry: ProgramEntry, words: list[str], at: int, fed: Fed | None) -> None:
+        inner = list(words[at:])
+        if entry.stdin == "operands":
+            inner = self._with_operands(words[:at], inner, fed)
+        if len(inner) == 1 and type(inner[0]) is str and any(sign in inner[0] for sign in " ;|&"):
+            self.shell_text(inner[0])
+            return
+        self.run(inner, None if entry.stdin == "operands" else fed)
+
+    def _with_operands(self, options: list[str], inner: list[str], fed: Fed | None) -> list[str]:
+        """Return the command that ``xargs`` makes of what it is fed."""
+        if fed is not None and fed.text is not None:
+            handed = [like(part, (fed.text,)) for part in fed.text.split()[:_MAX_HANDED]]
+            named: list[str] = []
+        else:
+            self.scope.variables["input"] = (Carried("$input"),)
+            handed = [Carried("$input")]
+            named = list(fed.words[1:]) if fed else []
+        mark = _placeholder(options)
+        if not any(mark in word for word in inner):
+            return [*inner, *handed, *named]
+        self._name_all(named)
+        whole = joined(handed, " ")
+        entry = self.reading.catalogue.programs.get(inner[0])
+        if entry is not None and entry.code and isinstance(whole, Carried):
+            # Within code the variable speaks for itself: what matters is where it stands.
+            whole = Computed(whole)
+        return [joined(_interleaved(word.split(mark), whole)) if mark in word else word for word in inner]
+
+    def _executed(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
+        """Look through ``find ... -exec``, with the words of the search in place of what it finds."""
+        first = next((at for at, word in enumerate(words) if word in entry.executes), len(words))
+        at = first
+        while at < len(words):
+            rest = words[at + 1 :]
+            end = next((place for place, word in enumerate(rest) if word in {";", "+"}), len(rest))
+            if end:
+                self.run(rest[:end] + words[1:first], fed)
+            after = at + 1 + end
+            at = next((place for place in range(after, len(words)) if words[place] in entry.executes), len(words))
+
+
+def _case(entry: ProgramEntry, words: list[str], start: int) -> tuple[ProgramCase | None, int]:
+    """Return the first case that holds, and where the operands after its subcommand start."""
+    if not entry.cases:
+        return None, start
+    operands = words[start : start + 2]
+    both = " ".join(operands)
+    firsts = [*operands[:1], both]
+    given = words[1:] + [f"{one} {two}" for one, two in pairwise(words[1:])]
+    for case in entry.cases:
+        if (not case.first or case.first.any_of(firsts)) and (not case.words or case.words.any_of(given)):
+            return case, _after(entry, words, start + 1)
+    return None, start
+
+
+def _after(entry: ProgramEntry, words: list[str], at: int) -> int:
+    """Return where the operands go on after a subcommand and its options."""
+    while at < len(words) and words[at].startswith("-") and words[at] != "-":
+        if words[at] == "--":
+            return at + 1
+        at += 2 if words[at] in entry.valued else 1
+    return at
+
+
+def _placeholder(options: list[str]) -> str:
+    """Return what stands for the operands in the command of ``xargs``."""
+    for at, word in enumerate(options):
+        if word in {"-I", "-J"} and at + 1 < len(options):
+            return options[at + 1] or "{}"
+        if word.startswith("-I") and len(word) > 2:  # noqa: PLR2004
+            return word[2:]
+    return "{}"
+
+
+def _interleaved(parts: list[str], between: str) -> list[str]:
+    pieces = [parts[0]]
+    for part in parts[1:]:
+        pieces += [between, part]
+    return pieces
+
+
+def quoted(word: str) -> str:
+    """Return a word so that a shell reads it as it is; what is not known of it stays open."""
+    if isinstance(word, Computed):
+        return word
+    return "'" + word.replace("'", "'\\''") + "'"
