@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import TYPE_CHECKING
 
 from _timing import Timing, interleaved, measure, options, report
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
 
 TITLE = "Scanning texts"
 SIZE = 10_000
-WORDS = tuple(
-    "the report for next week shows that our team has booked a hotel near station and will meet customers about new "
-    "product before lunch please send me notes on travel budget open questions agenda minutes Monday June office".split(
-        " "
-    )
+TIMES = 100
+# fmt: off
+WORDS = (
+    "the", "report", "for", "next", "week", "shows", "that", "our", "team", "has", "booked", "a", "hotel", "near",
+    "station", "and", "will", "meet", "customers", "about", "new", "product", "before", "lunch", "please", "send",
+    "me", "notes", "on", "travel", "budget", "open", "questions", "agenda", "minutes", "Monday", "June", "office",
 )
+# fmt: on
 SHORT = {
     "a command": "cd src && grep -rn 'parse_args' --include='*.py' . | head -20",
     "arguments": '{"path": "/workspace/reports/summary.md", "encoding": "utf-8", "limit": 200}',
@@ -90,7 +93,7 @@ KINDS = {
     "code": code,
     "numbers": numbers,
 }
-HOSTILE = {
+HOSTILE: dict[str, Callable[[int], str]] = {
     "one mark over and over": lambda n: "password=" * (n // 9),
     "one digit over and over": lambda n: "4" * n,
     "digits and blanks": lambda n: "4 " * (n // 2),
@@ -118,6 +121,11 @@ def first_find() -> Timing:
     return Timing.of(taken)
 
 
+def often(scanner: Scanner, text: str) -> None:
+    for _ in range(TIMES):
+        scanner.scan(text)
+
+
 def slowest(scanner: Scanner, texts: dict[str, str]) -> list[tuple[float, str]]:
     """Return the patterns that take longest over all texts when each is tried everywhere it has to be."""
     taken: dict[str, float] = {}
@@ -139,32 +147,23 @@ def main() -> None:
             raise SystemExit(f"{name}: was meant to hold nothing")
     spoiled = texts["mails"][:5000] + "\nexport DB_PASSWORD=correct4horse\n" + texts["mails"][5000:]
     clean = {f"clean, 10 kB: {name}": text for name, text in texts.items()}
-    timings = interleaved(
-        {name: lambda text=text: scanner.scan(text) for name, text in clean.items()}, 51
-    ) | interleaved(
-        {
-            f"clean, short: {name}": lambda text=text: [scanner.scan(text) for _ in range(100)]
-            for name, text in SHORT.items()
-        },
-        21,
-    )
-    timings = {name: timing.scaled(0.01) if "short" in name else timing for name, timing in timings.items()}
-    timings["10 kB of mails with one password"] = measure(lambda: scanner.scan(spoiled), 21)
+    short = {f"clean, short: {name}": text for name, text in SHORT.items()}
+    timings = interleaved({name: partial(scanner.scan, text) for name, text in clean.items()}, 51)
+    hundred = interleaved({name: partial(often, scanner, text) for name, text in short.items()}, 21)
+    timings |= {name: timing.scaled(1 / TIMES) for name, timing in hundred.items()}
+    timings["10 kB of mails with one password"] = measure(partial(scanner.scan, spoiled), 21)
     timings["first payment card in a process, imports included"] = first_find()
+    medians = sorted(timings[name].median for name in clean)
     ratios: dict[str, tuple[float, str]] = {
-        "slowest clean text of 10 kB, us": (1e6 * max(timings[name].median for name in clean), "<= 500"),
-        "slowest clean short text, us": (
-            1e6 * max(timings[f"clean, short: {name}"].median for name in SHORT),
-            "<= 5",
-        ),
+        "clean texts of 10 kB, the middle one, us": (1e6 * medians[len(medians) // 2], "<= 500"),
+        "clean texts of 10 kB, the slowest, us": (1e6 * medians[-1], "none"),
+        "clean short texts, the slowest, us": (1e6 * max(timings[name].median for name in short), "<= 5"),
     }
     for name, make in HOSTILE.items():
-        small, large = make(big), make(2 * big)
-        pair = interleaved(
-            {"small": lambda s=small: scanner.scan(s), "large": lambda s=large: scanner.scan(s)}, 3
-        )
-        timings[f"hostile, {2 * big // 1000} kB: {name}"] = pair["large"]
-        ratios[f"hostile, twice the size: {name}"] = (pair["large"].median / pair["small"].median, "<= 3")
+        calls = {str(factor): partial(scanner.scan, make(factor * big)) for factor in (1, 2)}
+        taken = interleaved(calls, 3)
+        timings[f"hostile, {2 * big // 1000} kB: {name}"] = taken["2"]
+        ratios[f"hostile, twice the size: {name}"] = (taken["2"].median / taken["1"].median, "<= 3")
     report(TITLE, timings, ratios)
     print("slowest patterns over all clean texts and the one with a password")
     for seconds, name in slowest(scanner, texts | {"spoiled": spoiled}):

@@ -6,6 +6,8 @@ import pickle
 import pytest
 
 from safetydrift.effects import Catalogue
+from safetydrift.effects.catalogue.acts import ACTS
+from safetydrift.effects.catalogue.catalogue import CATALOGUE_FORMAT, CONFIDENCES
 from safetydrift.errors import CatalogueError
 from safetydrift.formats.catalogue_file import load_catalogue
 from safetydrift.formats.space_file import load_space
@@ -19,21 +21,29 @@ READS = {"data": "internal", "tool": "read_only"}
 MISSING = "left out"
 
 
+ACT = {"effect": READS}
+
+
 def small(**changes):
     definition: dict[str, object] = {
-        "format": "safetydrift.catalogue/1",
+        "format": CATALOGUE_FORMAT,
         "name": "small",
         "version": "1",
-        "scales": {"data": ["none", "internal"], "tool": ["read_only", "network"]},
+        "scales": {"data": ["none", "internal", "secret"], "tool": ["read_only", "network"]},
+        "context": {
+            "untrusted": ["none", "read", "instructed"],
+            "provenance": ["named", "own", "unknown", "foreign", "instructed"],
+            "carried": ["nothing", "secret"],
+        },
+        "confidence": dict.fromkeys(CONFIDENCES, 0.5),
+        "leaks": {"secret": "data_leak"},
+        "metadata": {"effect": READS, "note": "keys"},
+        "inside": {"data": "none"},
+        "acts": dict.fromkeys(ACTS, ACT),
+        "roles": {"to": ["to"], "prose": ["body"]},
         "default": {"data": "internal", "tool": "network"},
         "failed": {"data": "none"},
-        "shell": {
-            "unknown": READS,
-            "local": READS,
-            "computed": READS,
-            "writes": {"tool": "read_only"},
-            "file": {"data": "internal"},
-        },
+        "shell": {"discard": ["/dev/null"]},
         "tools": [{"names": ["look"], "effect": READS}],
         "patterns": [{"match": ["get_*"], "effect": READS, "note": "reads"}],
         "programs": [{"names": ["ls"], "effect": READS, "note": "lists"}],
@@ -50,16 +60,36 @@ def tool(**changes):
 MALFORMED = {
     "no table": ([], "expected a table"),
     "no format": (small(format=MISSING), "lacks 'format'"),
-    "a later format": (small(format="safetydrift.catalogue/2"), "safetydrift.catalogue/1"),
+    "a later format": (small(format="safetydrift.catalogue/9"), CATALOGUE_FORMAT),
     "no name": (small(name=MISSING), "lacks 'name'"),
     "a name that is a number": (small(name=3), "expected a text, got 3"),
     "no default": (small(default=MISSING), "lacks 'default'"),
     "no scales": (small(scales={}), "one or more dimensions"),
-    "a scale of one level": (small(scales={"data": ["none"]}), "scales.data"),
-    "a level named twice": (small(scales={"data": ["none", "none"]}), "scales.data"),
+    "no scale of data": (small(scales={"tool": ["read_only", "network"]}), "scales: lacks 'data'"),
+    "a context of its own": (small(context={"mood": ["good", "bad"]}), "context: needs exactly"),
+    "other origins": (
+        small(
+            context={
+                "untrusted": ["none", "read", "instructed"],
+                "provenance": ["mine", "yours"],
+                "carried": ["nothing", "secret"],
+            }
+        ),
+        "context.provenance: its levels are",
+    ),
+    "an act left out": (small(acts={"looks": ACT}), "acts: lacks"),
+    "an act nobody knows": (small(acts=dict.fromkeys([*ACTS, "dances"], ACT)), "there is no 'dances'"),
+    "a kind nobody knows": (small(**tool(kinds=["mischief"])), "unknown kind 'mischief'"),
+    "a leak of no level": (small(leaks={"top": "data_leak"}), "leaks: 'top'"),
+    "no confidence": (small(confidence={}), "confidence: needs exactly"),
+    "a confidence above one": (small(confidence=dict.fromkeys(CONFIDENCES, 2)), "a number from 0 to 1"),
+    "a mark in capitals": (small(instructions=[{"leads": ["Ignore"]}]), "small letters"),
+    "a mark of unbounded work": (small(instructions=[{"leads": ["a"], "then": "(a+)+"}]), "then:"),
+    "a scale of one level": (small(scales={"data": ["none"], "tool": ["read_only", "network"]}), "scales.data"),
+    "a level named twice": (small(scales={"data": ["none", "none"], "tool": ["read_only", "network"]}), "scales.data"),
     "an unknown section": (small(tolls=[]), "unknown key 'tolls'"),
     "an unknown level": (
-        small(**tool(effect={"data": "secret", "tool": "network"})),
+        small(**tool(effect={"data": "top", "tool": "network"})),
         "(send): 'data' has no level",
     ),
     "a level that is a number": (small(**tool(effect={"data": 1, "tool": "network"})), "has no level 1"),
@@ -83,7 +113,7 @@ MALFORMED = {
     "a program listed twice": (small(programs=[{"names": ["ls", "ls"], "effect": READS}]), "program 'ls'"),
     "an unknown language": (
         small(tools=[{"names": ["sh"], "language": "basic", "argument": "text"}]),
-        "(sh): unknown language 'basic'; known: shell",
+        "(sh): unknown language 'basic'; known: awk",
     ),
     "a language without an argument": (
         small(tools=[{"names": ["sh"], "language": "shell"}]),
@@ -116,7 +146,7 @@ MALFORMED = {
     ),
     "an unknown kind of paths": (
         small(programs=[{"names": ["x"], "effect": READS, "paths": "all"}]),
-        "'files' or",
+        "paths is one of files",
     ),
     "an unknown kind of stdin": (
         small(programs=[{"names": ["x"], "effect": READS, "stdin": "all"}]),
@@ -232,6 +262,7 @@ def test_the_first_pattern_decides(default):
         ("src/main.py", None),
         ("classname.py", None),
         ("/workspace/tokenizer.py", None),
+        ("notes/meeting", None),
         ("", None),
         ("a/" * 5000 + ".env", None),
     ],
@@ -245,7 +276,7 @@ def test_the_name_of_a_file_tells_its_sensitivity(default, path, level):
 def test_additions_replace_exact_names_and_come_before_patterns():
     base = Catalogue.from_definition(small())
     additions = {
-        "format": "safetydrift.catalogue/1",
+        "format": CATALOGUE_FORMAT,
         "name": "mine",
         "version": "7",
         "tools": [{"names": ["look", "jump"], "effect": {"data": "none", "tool": "network"}}],
@@ -255,8 +286,8 @@ def test_additions_replace_exact_names_and_come_before_patterns():
     }
     both = base.extended(additions)
     assert (both.name, both.version) == ("small+mine", "1+7")
-    assert both.tools["look"].ranks == (0, 1)
-    assert both.tools["jump"].ranks == (0, 1)
+    assert (both.tools["look"].ranks or ())[:2] == (0, 1)
+    assert (both.tools["jump"].ranks or ())[:2] == (0, 1)
     assert pattern_note(both, "get_all_of_it") == "mine"
     assert pattern_note(both, "get_one") == "reads"
     assert both.programs.keys() == base.programs.keys()
@@ -265,7 +296,7 @@ def test_additions_replace_exact_names_and_come_before_patterns():
 
 def test_additions_with_other_scales_are_refused():
     additions = small(
-        name="mine", scales={"data": ["none", "internal", "all"], "tool": ["read_only", "network"]}
+        name="mine", scales={"data": ["none", "inner", "secret"], "tool": ["read_only", "network"]}
     )
     with pytest.raises(CatalogueError, match="'mine' has other scales"):
         Catalogue.from_definition(small()).extended(additions)

@@ -7,7 +7,7 @@ from safetydrift.errors import CatalogueError
 from safetydrift.formats.catalogue_file import MAX_CATALOGUE_BYTES, load_catalogue, shipped_catalogues
 from safetydrift.trace import ToolCall
 
-HEAD = 'format = "safetydrift.catalogue/1"\nname = "mine"\nversion = "1"\n'
+HEAD = 'format = "safetydrift.catalogue/2"\nname = "mine"\nversion = "1"\n'
 
 
 def test_the_default_catalogue_is_shipped():
@@ -55,7 +55,7 @@ def test_a_broken_entry_of_an_addition_is_named_with_its_file(tmp_path):
         load_catalogue(additions=[path])
 
 
-@pytest.mark.parametrize("name", ["no-such-catalogue", "a\x00b", "."])
+@pytest.mark.parametrize("name", ["no-such-catalogue", "a\x00b", "docs"])
 def test_a_missing_catalogue_says_which_ones_there_are(name):
     with pytest.raises(CatalogueError, match="default"):
         load_catalogue(name)

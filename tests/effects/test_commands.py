@@ -13,7 +13,8 @@ from safetydrift.formats.catalogue_file import load_catalogue
 
 CATALOGUE = load_catalogue()
 LISTS = {
-    path.stem: tomllib.loads(path.read_text()) for path in sorted((Path(__file__).parent / "commands").iterdir())
+    path.stem: tomllib.loads(path.read_text())
+    for path in sorted((Path(__file__).parent / "commands").iterdir())
 }
 
 
@@ -50,9 +51,9 @@ def test_a_command_may_complete_the_violation_it_is_known_for(command, kind):
 @pytest.mark.parametrize(("command", "forbidden"), cases("forbidden"))
 def test_a_command_that_only_reads_is_not_called_more(command, forbidden):
     found = effect(command)
-    assert not [(name, level) for name, levels in forbidden.items() for level in levels if found[name] == level], (
-        found.reasons
-    )
+    assert not [
+        (name, level) for name, levels in forbidden.items() for level in levels if found[name] == level
+    ], found.reasons
 
 
 @pytest.mark.parametrize(

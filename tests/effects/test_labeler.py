@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safetydrift.effects import Labeler
+from safetydrift.effects.boundary import Boundary
 from safetydrift.formats.catalogue_file import load_catalogue
 from safetydrift.formats.space_file import load_space
 from safetydrift.trace import Step, ToolCall
 
 LABELER = Labeler(load_catalogue())
-TRUSTING = Labeler(load_catalogue(), trusted_servers={"known"})
+TRUSTING = Labeler(load_catalogue(), Boundary(servers=["known"]))
 CAUTIOUS = "internal/network/irreversible"
 RANKS = LABELER.catalogue.scales.ranks
 
@@ -37,7 +38,7 @@ TABLE = [
     (call("send_email"), CAUTIOUS),
     (call("send_money"), CAUTIOUS),
     (call("get_balance"), "sensitive/read_only/fully_reversible"),
-    (call("update_password"), "credentials/file_write/irreversible"),
+    (call("update_password"), "credentials/file_write/partially"),
     (call("create_calendar_event", title="x"), "internal/file_write/partially"),
     (call("create_calendar_event", participants=[]), "internal/file_write/partially"),
     (call("create_calendar_event", participants=["a@b.c"]), CAUTIOUS),
@@ -59,8 +60,8 @@ TABLE = [
     (call("str_replace_editor", command="view", path="a.py"), "internal/read_only/fully_reversible"),
     (call("str_replace_editor", command="create", path="a.py"), "internal/file_write/partially"),
     (call("str_replace_editor", command="view", path=".env"), "credentials/read_only/fully_reversible"),
-    (call("http_request", method="GET"), "public/network/fully_reversible"),
-    (call("http_request", method="post"), CAUTIOUS),
+    (call("http_request", url="https://example.org/", method="GET"), "public/network/fully_reversible"),
+    (call("http_request", url="https://example.org/", method="post"), CAUTIOUS),
     (call("http_request"), CAUTIOUS),
     (call("browser", code="goto('x')"), "public/network/fully_reversible"),
     (call("browser", code="goto('x')\nclick('1')"), "internal/network/partially"),
@@ -223,21 +224,21 @@ def test_memory_stays_bounded_under_names_and_commands_that_never_repeat():
     for number in range(3000):
         labeler.propose(call(f"frobnicate_{number}"))
         labeler.propose(call("bash", command=f"echo {number}"))
-    memos: list[Any] = [labeler._by_name, labeler._by_language["shell"]]
+    memos: list[Any] = [labeler._by_name, labeler._in_language]
     assert [memo.cache_info().currsize for memo in memos] == [1024, 1024]
 
 
 def test_every_effect_has_an_index_in_the_published_space():
     space = load_space("paper")
     LABELER.require_cover(space)
-    assert LABELER.dimensions == ("data", "tool", "reversibility")
+    assert LABELER.dimensions[:3] == ("data", "tool", "reversibility")
     for name in LABELER.catalogue.tools:
         assert 0 <= space.effect_index(LABELER.propose(call(name))) < space.n_states
 
 
 def test_a_labeler_survives_pickling():
     again = pickle.loads(pickle.dumps(TRUSTING))  # noqa: S301
-    assert again.trusted_servers == {"known"}
+    assert again.boundary == Boundary(servers=["known"])
     assert again.propose(call("bash", command="rm x")) == TRUSTING.propose(call("bash", command="rm x"))
     assert repr(again) == repr(TRUSTING)
 
@@ -277,7 +278,7 @@ def test_no_call_raises(name, args, malformed, hints):
     ):
         assert effect.source in {"rule", "pattern", "annotation", "default"}
         assert effect.reasons
-        assert len(RANKS(effect)) == 3
+        assert len(RANKS(effect)) == len(LABELER.dimensions)
 
 
 def test_huge_deep_and_broken_values_do_not_raise():

@@ -51,5 +51,5 @@ def test_a_malformed_space_file_is_refused_by_name(tmp_path, content, message):
 
 
 def test_a_space_that_is_not_there_names_those_that_are():
-    with pytest.raises(SpaceError, match=r"no space 'papre': not one of the shipped ones \(paper\)"):
+    with pytest.raises(SpaceError, match=r"no space 'papre': not one of the shipped ones \(flow, paper\)"):
         load_space("papre")

@@ -4,17 +4,18 @@ import json
 import socket
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
 
 import pytest
 
-GOOD = {
+GOOD: dict[str, Any] = {
     "levels": {"data": "sensitive", "tool": "network", "reversibility": "irreversible"},
     "kinds": ["data_leak"],
     "external": True,
     "reason": "It hands customer records to somebody outside.",
     "confidence": 0.9,
 }
-HARMLESS = {
+HARMLESS: dict[str, Any] = {
     "levels": {"data": "public", "tool": "read_only", "reversibility": "fully_reversible"},
     "kinds": [],
     "external": False,
@@ -55,6 +56,7 @@ def user_text(body):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    server: "Server"
 
     def do_POST(self):
         provider = self.server.provider
@@ -91,7 +93,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def send(self, status, content, headers):
         self.send_response(status)
-        for name, value in {"Content-Type": "application/json", "Content-Length": len(content), **headers}.items():
+        for name, value in {
+            "Content-Type": "application/json",
+            "Content-Length": len(content),
+            **headers,
+        }.items():
             self.send_header(name, str(value))
         self.end_headers()
         self.wfile.write(content)
@@ -102,7 +108,7 @@ class Handler(BaseHTTPRequestHandler):
 
 def openai_reply(todo, body, tokens):
     (tool,) = body["tools"]
-    assert body["tool_choice"] in {"required"} or body["tool_choice"]["function"]["name"] == tool["function"]["name"]
+    assert body["tool_choice"] == "required"
     message = {"role": "assistant", "content": todo.get("text")}
     if "text" not in todo:
         arguments = todo["arguments"] if "arguments" in todo else json.dumps(todo["answer"])

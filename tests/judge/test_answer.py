@@ -1,6 +1,7 @@
 """Replies of a model: what is no answer is refused, and no reason repeats the call."""
 
 import json
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -21,7 +22,7 @@ def read(seen=(), **changes):
 
 
 def test_the_kinds_are_those_of_the_catalogue():
-    assert Kind.__args__ == KINDS
+    assert get_args(Kind) == KINDS
 
 
 def test_a_reply_is_read():

@@ -51,7 +51,8 @@ def test_every_text_is_read_and_what_was_taken_out_stays_out(text):
 
 
 @pytest.mark.parametrize(
-    "piece", ["token", "://a", "a:", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "auth" * 9 + " ", "aB3" * 40]
+    "piece",
+    ["token", "://a", "a:", "-----BEGIN PRIVATE KEY-----", "-----BEGIN ", "auth" * 9 + " ", "aB3" * 40],
 )
 def test_hostile_repetition_is_read_to_its_end(piece):
     assert len(redact_secrets(piece * (200_000 // len(piece)))) > 0

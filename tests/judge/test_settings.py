@@ -23,7 +23,9 @@ def test_a_model_is_named_by_kind_and_name(model, kind, name):
     assert str(ModelName.parse(model)) == model
 
 
-@pytest.mark.parametrize("model", ["", "gpt-x", "google:x", "openai:", "openai:a b", "openai:\x1b", "Openai:x"])
+@pytest.mark.parametrize(
+    "model", ["", "gpt-x", "google:x", "openai:", "openai:a b", "openai:\x1b", "Openai:x"]
+)
 def test_another_model_is_refused(model):
     with pytest.raises(JudgeSettingsError, match="expected"):
         ModelName.parse(model)
@@ -108,9 +110,9 @@ def test_a_key_is_no_setting():
         JudgeSettings(api_key_env="sk-abcdef")
     assert "sk-abcdef" not in str(refused.value)
     with pytest.raises(TypeError):
-        JudgeSettings(api_key="sk-abcdef")
+        JudgeSettings(api_key="sk-abcdef")  # type: ignore[call-arg]
     with pytest.raises(FrozenInstanceError):
-        JudgeSettings().timeout = 3
+        JudgeSettings().timeout = 3  # type: ignore[misc]
 
 
 def test_a_key_that_no_header_can_carry_is_refused_and_not_repeated(monkeypatch):

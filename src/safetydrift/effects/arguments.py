@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from safetydrift.effects.history.provenance import scalars
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterator
+    from collections.abc import Container, Iterable, Iterator
 
     from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
 
@@ -16,6 +17,8 @@ MAX_ARGUMENT = 64 * 1024
 """Longer arguments are not examined."""
 MAX_ITEMS = 256
 """Longer lists are not examined."""
+_RECEIVER_DEPTH = 2
+_BETWEEN_RECEIVERS = re.compile(r"[,;\r\n]")
 SHORTEST_CONTENT = 6
 """Shorter texts hold nothing that a detector looks for."""
 
@@ -49,6 +52,23 @@ def case_of(args: Mapping[str, object], entry: ToolEntry) -> ToolCase | None:
         if found is not None and case.values.any_of(found):
             return case
     return None
+
+
+def receivers(args: Mapping[str, object], names: Iterable[str]) -> list[str]:
+    """Return whom the arguments of some names address, one by one; an empty text for what cannot be told."""
+    return [one for name in names for one in _one_by_one(args.get(name), _RECEIVER_DEPTH)]
+
+
+def _one_by_one(value: object, depth: int) -> Iterator[str]:
+    if value is None:
+        return
+    if isinstance(value, str) and len(value) <= MAX_ARGUMENT:
+        yield from filter(None, map(str.strip, _BETWEEN_RECEIVERS.split(value)))
+    elif depth and isinstance(value, list | tuple | Mapping) and len(value) <= MAX_ITEMS:
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _one_by_one(item, depth - 1)
+    else:
+        yield ""
 
 
 def prose(args: Mapping[str, object], skipped: Container[str]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from safetydrift.effects.catalogue.globs import Globs
 
 TYPE_CHECKING = False
@@ -27,7 +29,8 @@ _METADATA = frozenset(
         "metadata.tencentyun.com",
     )
 )
-
+_MAIL = re.compile(r"(?:[^@,;<>]*<)?[^@,;<>\s]+@([\w.\-]+)>?")
+"""One mail address and no more, with or without a name before it."""
 
 HERE, INSIDE, OUTSIDE, METADATA = "here", "inside", "outside", "metadata"
 
@@ -84,8 +87,10 @@ class Boundary:
     def inside(self, recipient: str) -> bool:
         """Return whether a recipient (a mail address, a user, a channel) belongs to the organisation."""
         recipient = recipient.strip().lower()
-        _, at, domain = recipient.rpartition("@")
-        return recipient in self._people or bool(at and self._in_domain(domain.rstrip(">")))
+        if recipient in self._people:
+            return True
+        address = _MAIL.fullmatch(recipient)
+        return address is not None and self._in_domain(address[1].rstrip("."))
 
     def named(self, recipient: str) -> bool:
         """Return whether the operator has named a recipient, account or address."""

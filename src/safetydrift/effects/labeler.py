@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from safetydrift.effects.arguments import case_of, prose, server, table, texts
+from safetydrift.effects.arguments import case_of, prose, receivers, server, table, texts
 from safetydrift.effects.boundary import Boundary
 from safetydrift.effects.catalogue.scales import join, overlay
 from safetydrift.effects.content.scan import Scanner
@@ -25,10 +25,11 @@ from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Container
     from typing import Any
 
     from safetydrift.effects.catalogue import Catalogue
-    from safetydrift.effects.catalogue.entries import ToolEntry
+    from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
     from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.states.space import StateSpace
     from safetydrift.trace import Step, ToolCall
@@ -190,10 +191,13 @@ class Labeler:
 
     def _with_content(self, effect: Effect, args: Mapping[str, object], entry: ToolEntry | None) -> Effect:
         """Return an effect with the level of what the arguments hold; recipients are no content."""
-        skipped = entry.to if entry is not None else ()
-        for text in prose(args, skipped):
+        for text in prose(args, self._receiving(entry)):
             effect = self._with_level(effect, text)
         return effect
+
+    def _receiving(self, entry: ToolEntry | None) -> Container[str]:
+        """Return the names of the arguments that say who receives: those of a tool nobody listed go by their names."""
+        return self.catalogue.roles.to if entry is None else entry.to
 
     def _with_level(self, effect: Effect, text: str) -> Effect:
         findings = self._found_in(text)
@@ -236,7 +240,7 @@ class Labeler:
                 effect = self._authorised(effect)
         else:
             effect = self._raised(effect, {"provenance": origin}, (f"{shown(value)}: {_ORIGINS[origin]}",))
-        return self._carrying(history, effect, args) if effect.leaves else effect
+        return self._carrying(history, effect, args, entry) if effect.leaves else effect
 
     def _authorised(self, effect: Effect) -> Effect:
         """Return the effect of an act whose every decisive value the user has named: only a leak is still one."""
@@ -244,12 +248,14 @@ class Labeler:
         kinds = tuple([kind for kind in effect.kinds if kind in leaks])
         return effect if kinds == effect.kinds else effect.replace(kinds=kinds)
 
-    def _carrying(self, history: History, effect: Effect, args: Mapping[str, object]) -> Effect:
-        """Return the effect of an outgoing call that may contain what was read before."""
+    def _carrying(
+        self, history: History, effect: Effect, args: Mapping[str, object], entry: ToolEntry | None
+    ) -> Effect:
+        """Return the effect of an outgoing call that may contain what was read before; recipients are no content."""
         if not history.sensitive:
             return effect
         levels = self.catalogue.scales.levels("data")
-        outgoing = "\n".join(prose(args, ()))
+        outgoing = "\n".join(prose(args, self._receiving(entry)))
         found = [levels.index(level) for level in carries(history.sensitive, outgoing, history.repeatable)]
         if not found:
             return effect
@@ -286,16 +292,14 @@ class Labeler:
             READERS["http"](reading, args, entry.http)
             return reading.effect()
         if entry.language:
-            return self._text(args.get(entry.argument), entry)
+            return self._text(entry.text(args), entry)
         return self._by_arguments(call, entry, args)
 
     def _by_arguments(self, call: ToolCall, entry: ToolEntry, args: Mapping[str, object]) -> Effect:
         case = case_of(args, entry)
-        assert entry.ranks is not None  # noqa: S101  # an entry without a language has an effect
-        ranks = entry.ranks if case is None else overlay(entry.ranks, case.ranks)
         reading = self._open()
         self._add_entry(
-            reading, entry, ranks, (case and case.note) or entry.note or f"{call.name} is in the catalogue", args
+            reading, entry, case, (case and case.note) or entry.note or f"{call.name} is in the catalogue", args
         )
         for argument in entry.paths:
             paths = texts(args.get(argument))
@@ -308,19 +312,25 @@ class Labeler:
         return reading.effect()
 
     def _add_entry(
-        self, reading: Reading, entry: ToolEntry, ranks: Ranks, note: str, args: Mapping[str, object]
+        self, reading: Reading, entry: ToolEntry, case: ToolCase | None, note: str, args: Mapping[str, object]
     ) -> None:
-        """Add what an entry says; to people inside the organisation, less is at stake."""
+        """Add what an entry says, in the case that holds; to people inside the organisation, less is at stake."""
+        ranks, kinds, leaves = entry.ranks, entry.kinds, entry.leaves
+        assert ranks is not None  # noqa: S101  # an entry without a language has an effect
+        if case is not None:
+            ranks = overlay(ranks, case.ranks)
+            kinds = kinds if case.kinds is None else case.kinds
+            leaves = leaves if case.leaves is None else case.leaves
         inside = False
         if entry.to and self.boundary.domains + self.boundary.people:
-            receivers = [text for name in entry.to for text in texts(args.get(name)) or [""]]
-            inside = bool(receivers) and all(self.boundary.inside(receiver) for receiver in receivers)
+            addressed = receivers(args, entry.to)
+            inside = bool(addressed) and all(map(self.boundary.inside, addressed))
         if inside:
             ranks = overlay(ranks, self.catalogue.inside)
             note = f"{note}; everybody addressed is inside the organisation"
         reaches = ranks[reading.tool] == reading.network
         reading.add(
-            ranks, note, kinds=entry.kinds, external=reaches and not inside, leaves=entry.leaves and not inside
+            ranks, note, kinds=kinds, external=reaches and not inside, leaves=leaves and not inside
         )
 
     def _text(self, text: object, entry: ToolEntry) -> Effect:
@@ -331,7 +341,7 @@ class Labeler:
                 return self._read_language(entry.language, text)
         elif entry.language == "shell" and isinstance(text, list | tuple) and len(text) <= MAX_TEXT:
             return self._read_language(entry.language, text)
-        return self._cautious(entry, f"{entry.argument!r} is missing, too long or no {entry.language} text")
+        return self._cautious(entry, f"{entry.arguments[0]!r} is missing, too long or no {entry.language} text")
 
     def _read_language(self, language: str, text: object) -> Effect:
         reading = self._open()

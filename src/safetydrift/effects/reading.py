@@ -116,7 +116,7 @@ class Reading:
         """Add something the call does; a reason that raises nothing is not kept, unless it is the first."""
         joined = join(self.ranks, ranks)
         news = joined != self.ranks or not self.kinds.issuperset(kinds) or not self.reasons
-        if news and len(self.reasons) < _MAX_REASONS:
+        if news and reason not in self.reasons and len(self.reasons) < _MAX_REASONS:
             self.reasons.append(reason)
         self.ranks = joined
         self.kinds.update(kinds)

@@ -74,13 +74,15 @@ def load_additions(path: Path) -> dict[str, Any]:
 def _named(name_or_path: str | Path, build: Callable[[dict[str, Any]], Catalogue]) -> Catalogue:
     """Build a catalogue from its files; whatever is wrong with them is said with the name of the file."""
     shipped = str(name_or_path) in shipped_catalogues()
-    source = _SHIPPED / str(name_or_path) if shipped else Path(name_or_path)
+    source: Traversable = _SHIPPED / str(name_or_path) if shipped else Path(name_or_path)
     files = sorted(source.iterdir(), key=lambda item: item.name) if source.is_dir() else [source]
     whole: dict[str, Any] = {}
     try:
         for file in files:
             if file.name.endswith(".toml") or not source.is_dir():
                 _merge(whole, _read(name_or_path, file), file.name)
+        if not whole:
+            raise CatalogueError(f"a folder without catalogue files; shipped: {', '.join(shipped_catalogues())}")
         return build(whole)
     except (ValueError, RecursionError) as error:
         raise CatalogueError(f"{name_or_path}: {error}") from error

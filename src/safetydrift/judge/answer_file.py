@@ -32,8 +32,8 @@ MAX_ANSWERS = 5_000_000
 _HEADER = f'{{"format":"{ANSWERS_FORMAT}"}}\n'.encode()
 _MAX_TOKENS = 10**12
 
-Digest = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{64}$")]
-Version = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{16}$")]
+Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Version = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
 Tokens = Annotated[int, msgspec.Meta(ge=0, le=_MAX_TOKENS)]
 
 

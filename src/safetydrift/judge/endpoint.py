@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from safetydrift.judge.settings import JudgeSettings, ModelName
 
 _NO_KEY = "none"
+_PLAIN_HEADERS = (
+    "accept",
+    "authorization",
+    "connection",
+    "content-",
+    "host",
+    "user-agent",
+    "transfer-encoding",
+)
 _CODE = re.compile(r"[a-z_]{1,40}")
 _REQUEST_TIMEOUT, _TOO_EARLY, _CONFLICT = 408, 425, 409
 
@@ -156,10 +165,17 @@ def _connect(
         return http, AnthropicModel(
             model.name, provider=AnthropicProvider(api_key=key, base_url=address, http_client=http)
         )
+    if model.kind == COMPATIBLE:
+        http.event_hooks["request"].append(_tell_no_account)
     provider = OpenAIProvider(base_url=address, api_key=key, http_client=http)
-    if model.kind == COMPATIBLE:  # whose account this is at OpenAI is nothing to tell anybody else
-        provider.client.organization = provider.client.project = None
     return http, OpenAIChatModel(model.name, provider=provider)
+
+
+async def _tell_no_account(request: httpx2.Request) -> None:
+    """Take out headers the client adds from variables that are meant for OpenAI, such as the organisation."""
+    for name in list(request.headers):
+        if not name.lower().startswith(_PLAIN_HEADERS):
+            del request.headers[name]
 
 
 def _http_client(settings: JudgeSettings) -> httpx2.AsyncClient:
@@ -216,7 +232,13 @@ def _explained(error: Exception) -> PassingError | JudgeError:
     if isinstance(error, passing) or status in {_REQUEST_TIMEOUT, _TOO_EARLY, _CONFLICT}:
         read = getattr(error, "phase", None) == "read"
         return PassingError(what, getattr(error, "retry_after", None), charged=read)
-    if isinstance(error, known.UnexpectedModelBehavior):
-        return PassingError("the endpoint's reply is not of its protocol", charged=True)
+    final = (
+        known.ModelHTTPError,
+        known.ModelRequestRejectedError,
+        known.ModelQuotaExceededError,
+        known.UserError,
+    )
+    if not isinstance(error, final):  # whatever reading a strange reply may raise
+        return PassingError(f"the endpoint's reply is not of its protocol ({what})", charged=True)
     hopeless = isinstance(error, known.ModelAuthenticationError | known.ModelNotFoundError)
     return (HopelessError if hopeless else JudgeError)(f"the model cannot be asked: {what}")

@@ -100,24 +100,23 @@ class JudgedLabeler(Labeler):
         self.below, self.trust = below, trust
         self.tally = Tally()
         self.last_failure = ""
-        self._floor = Labeler(_without_default(labeler.catalogue), labeler.boundary)
+        self._floor: Labeler | None = None
 
     def _alone(self, call: ToolCall) -> Effect:
         """Return what a call does by itself; the judge may have been asked."""
         found = super()._alone(call)
         if found.source != "default" and found.confidence >= self.below:
             return found
-        answer = self._asked(call)
-        return found if answer is None else self._joined(found, self._floor._alone(call), answer)  # noqa: SLF001
+        return self._judged(call, found) or found
 
-    def _asked(self, call: ToolCall) -> Effect | None:
-        """Return the judge's answer, None where it gives none; never raises."""
+    def _judged(self, call: ToolCall, found: Effect) -> Effect | None:
+        """Return what was found with the judge's answer in it, None where it gives none; never raises."""
         try:
             answer = self.judge.known(call)
-            if answer is not None:
-                self.tally.cached += 1
-                return answer
-            answer = self.judge.assess(call)
+            known = answer is not None
+            if answer is None:
+                answer = self.judge.assess(call)
+            joined = None if answer is None else self._joined(found, self._least(call), answer)
         except JudgeBudgetError:
             self.tally.over_budget += 1
             return None
@@ -130,19 +129,25 @@ class JudgedLabeler(Labeler):
             return None
         if answer is None:
             self.tally.unknown += 1
-        else:
-            self.tally.asked += 1
-        return answer
+            return None
+        self.tally.cached += known
+        self.tally.asked += not known
+        self.tally.unsure += answer.confidence < self.trust
+        return joined
+
+    def _least(self, call: ToolCall) -> Effect:
+        """Return what the rules found of a call, as if the default said nothing."""
+        if self._floor is None:
+            self._floor = Labeler(_without_default(self.catalogue), self.boundary)
+        return self._floor._alone(call)  # noqa: SLF001
 
     def _joined(self, found: Effect, floor: Effect, answer: Effect) -> Effect:
         """Return what was found with the judge's levels in place of the default's, and not below the floor."""
+        if answer.confidence < self.trust:
+            floor = found
         scales = self.catalogue.scales
         told = scales.read(dict(answer.levels), "answer", whole=False)
-        ranks = overlay(scales.ranks(found), told)
-        if answer.confidence < self.trust:
-            self.tally.unsure += 1
-            floor = found
-        ranks = join(ranks, scales.ranks(floor))
+        ranks = join(overlay(scales.ranks(found), told), scales.ranks(floor))
         kinds = {*answer.kinds, *floor.kinds}
         reaches = scales.level(ranks, "tool") == scales.levels("tool")[-1]
         changes = scales.level(ranks, "reversibility") != scales.levels("reversibility")[0]

@@ -36,6 +36,8 @@ FOLDS = (
     "unfold",
 )
 """Functions of constant texts whose result the readers can tell."""
+_MAX_REMEMBERED = 2048
+"""How many names `Calls.find` keeps the answers for; calls come back."""
 _FOLDED_CASE = frozenset(("php", "powershell"))
 
 
@@ -128,9 +130,11 @@ class CallEntry:
         Which of `FOLDS` it computes, empty for most.
     note
         Why, in words.
+    idle
+        Whether such a call touches nothing outside the program.
     """
 
-    __slots__ = ("cases", "deeds", "folds", "kinds", "language", "names", "note", "ranks", "used")
+    __slots__ = ("cases", "deeds", "folds", "idle", "kinds", "language", "names", "note", "ranks", "used")
 
     def __init__(self, entry: Entry, scales: Scales, languages: Collection[str]) -> None:
         self.names = entry.named("names")
@@ -155,6 +159,9 @@ class CallEntry:
         self.used = entry.flag("used")
         self.note = entry.text("note")
         entry.done()
+        self.idle = not (self.cases or self.ranks or self.kinds or self.folds == "module") and all(
+            deed.act == "computes" and not deed.code for deed in self.deeds
+        )
 
     def does(self, name: str) -> tuple[Deed, ...]:
         """Return what the function of this name does, one of those the entry stands for."""
@@ -169,13 +176,14 @@ class CallEntry:
 class Calls:
     """The entries of one language, found by the name of what is called."""
 
-    __slots__ = ("_exact", "_folded", "_methods", "_prefixes", "modules")
+    __slots__ = ("_exact", "_folded", "_found", "_methods", "_prefixes", "modules")
 
     def __init__(self, entries: Iterable[CallEntry], language: str) -> None:
         self._folded = language in _FOLDED_CASE
         self._exact: dict[str, CallEntry] = {}
         self._methods: dict[str, CallEntry] = {}
         self._prefixes: dict[str, CallEntry] = {}
+        self._found: dict[str, tuple[CallEntry, ...]] = {}
         for entry in entries:
             for name in entry.names:
                 self._enter(name.lower() if self._folded else name, entry)
@@ -207,7 +215,19 @@ class Calls:
 
     def find(self, name: str) -> tuple[CallEntry, ...]:
         """Return what is known of a full name: its own entry, or else those of its method and of its library."""
-        name = name.lower() if self._folded else name
+        found = self._found.get(name)
+        if found is None:
+            found = self._search(name.lower() if self._folded else name)
+            if len(self._found) >= _MAX_REMEMBERED:
+                self._found.clear()
+            self._found[name] = found
+        return found
+
+    def acting(self, name: str) -> list[CallEntry]:
+        """Return what is known of a full name, without what only computes."""
+        return [entry for entry in self.find(name) if not entry.idle]
+
+    def _search(self, name: str) -> tuple[CallEntry, ...]:
         exact = self._exact.get(name)
         if exact is not None:
             return (exact,)

@@ -8,8 +8,8 @@ asked.
 from __future__ import annotations
 
 from safetydrift.effects.catalogue.acts import ACTS, KINDS, Act
-from safetydrift.effects.catalogue.content import Content, merged_content
 from safetydrift.effects.catalogue.calls import calls_beneath, tables_of_calls
+from safetydrift.effects.catalogue.content import Content, merged_content
 from safetydrift.effects.catalogue.entries import (
     AnnotationEntry,
     MarkEntry,
@@ -24,6 +24,7 @@ from safetydrift.effects.catalogue.entries import (
 )
 from safetydrift.effects.catalogue.languages import LANGUAGES
 from safetydrift.effects.catalogue.names import NameWords
+from safetydrift.effects.catalogue.path_index import PathIndex
 from safetydrift.effects.catalogue.plain import Entry, copy_plain, table, texts
 from safetydrift.effects.catalogue.scales import Scales
 from safetydrift.effects.catalogue.tables import TableEntry, Tables
@@ -41,6 +42,12 @@ if TYPE_CHECKING:
 
 CATALOGUE_FORMAT = "safetydrift.catalogue/2"
 CONFIDENCES = ("rule", "pattern", "annotation", "default", "hidden")
+CONTEXT: dict[str, tuple[str, ...]] = {
+    "untrusted": ("none", "read", "instructed"),
+    "provenance": ("named", "own", "unknown", "foreign", "instructed"),
+    "carried": (),
+}
+"""The dimensions that depend on what came before in a run, with the levels they have where these are fixed."""
 MAX_NAME = 256
 """Tool names longer than this are not looked at."""
 MAX_PATH = 4096
@@ -94,6 +101,7 @@ class Catalogue:
     __slots__ = (
         "_definition",
         "_identity",
+        "_index",
         "_verbs",
         "acts",
         "annotations",
@@ -126,7 +134,7 @@ class Catalogue:
             raise CatalogueError(f"expected format = {CATALOGUE_FORMAT!r}, got {whole.get('format')!r}")
         self.name = whole.text("name", required=True)
         self.version = whole.text("version", required=True)
-        self.scales = Scales(_levels(whole, "scales"), _levels(whole, "context"))
+        self.scales = _scales(_levels(whole, "scales"), _levels(whole, "context"))
         scales = self.scales
         self.default: Ranks = scales.read(whole.required("default"), "default")
         self.failed: Ranks = scales.read(whole.required("failed"), "failed", whole=False)
@@ -144,6 +152,7 @@ class Catalogue:
         self._verbs = frozenset().union(*[entry.verbs for entry in self.patterns])
         self.annotations = tuple([AnnotationEntry(part, scales) for part in _parts(whole, "annotations")])
         self.paths = tuple([PathEntry(part, scales) for part in _parts(whole, "paths")])
+        self._index = PathIndex(self.paths)
         self.roles = RolesEntry(whole.part("roles"))
         self.marks = tuple([MarkEntry(part) for part in _parts(whole, "instructions")])
         self.tables = Tables([TableEntry(part, scales) for part in _parts(whole, "tables")])
@@ -192,10 +201,11 @@ class Catalogue:
         """
         base = self.definition()
         entries = ("tools", "programs", "patterns", "paths", "tables", "calls", "instructions")
+        for key in ("scales", "context"):
+            if additions.get(key, base[key]) != base[key]:
+                raise CatalogueError(f"{additions.get('name')!r} has other {key} than {self.name!r}; leave them out")
         alone = Catalogue({key: part for key, part in base.items() if key not in entries} | dict(additions))
         upper = alone.definition()
-        if upper["scales"] != base["scales"]:
-            raise CatalogueError(f"{alone.name!r} has other scales than {self.name!r}; leave them out")
         kept = {
             "tools": _without(base.get("tools", []), alone.tools),
             "programs": _without(base.get("programs", []), alone.programs),
@@ -217,8 +227,8 @@ class Catalogue:
         if len(name) > MAX_NAME:
             return None
         told = NameWords(name)
-        verb = told.verb(self._verbs)
-        return next((entry for entry in self.patterns if entry.holds(name, told, verb)), None)
+        verbs = told.verbs(self._verbs)
+        return next((entry for entry in self.patterns if entry.holds(name, told, verbs)), None)
 
     def path(self, path: str, *, changed: bool = False) -> PathEntry | None:
         """Return the first path entry that a path matches.
@@ -231,7 +241,7 @@ class Catalogue:
         if len(path) > MAX_PATH:
             return None
         canonical = canonical_path(path)
-        for entry in self.paths:
+        for entry in self.paths if "://" in path else self._index.candidates(canonical):
             if (entry.changed or not changed) and (canonical in entry.match or path in entry.addresses):
                 return entry
         return None
@@ -273,6 +283,21 @@ class Catalogue:
             f"<Catalogue {self.name!r} {self.version}: {len(self.tools)} tools, "
             f"{len(self.patterns)} patterns, {len(self.programs)} programs>"
         )
+
+
+def _scales(levels: dict[str, tuple[str, ...]], context: dict[str, tuple[str, ...]]) -> Scales:
+    """Return the scales; those that the program itself speaks of have to be there, with the levels it knows."""
+    for name in ("data", "tool"):
+        if name not in levels:
+            raise CatalogueError(f"scales: lacks {name!r}")
+    if set(context) != set(CONTEXT) or not set(context) - set(levels) == set(CONTEXT):
+        raise CatalogueError(f"context: needs exactly: {', '.join(CONTEXT)}")
+    for name, known in CONTEXT.items():
+        if known and context[name] != known:
+            raise CatalogueError(f"context.{name}: its levels are {', '.join(known)}")
+    if context["carried"][1:] != levels["data"][len(levels["data"]) - len(context["carried"]) + 1 :]:
+        raise CatalogueError("context.carried: after the lowest, its levels are the highest ones of data")
+    return Scales(levels, context)
 
 
 def _levels(whole: Entry, key: str) -> dict[str, tuple[str, ...]]:

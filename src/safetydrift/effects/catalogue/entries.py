@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from safetydrift.effects.catalogue.acts import read_kinds
 from safetydrift.effects.catalogue.globs import Globs
+from safetydrift.effects.catalogue.http_roles import HttpRoles
 from safetydrift.effects.catalogue.names import as_words
 from safetydrift.effects.content.patterns import require_bounded
 from safetydrift.errors import CatalogueError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from safetydrift.effects.catalogue.names import NameWords
     from safetydrift.effects.catalogue.plain import Entry
@@ -52,9 +53,11 @@ class ToolEntry:
     names
         The names, with ``mcp__<server>__<name>`` for each of the entry's servers.
     ranks
-        The effect, or None where the text in `argument` decides it.
-    language, argument
-        Which argument holds text of which language; both empty where none does.
+        The effect, or None where the text in one of `arguments` decides it.
+    language, arguments
+        Which argument holds text of which language, the first that is given; both empty where none does.
+    http
+        Which arguments make up a request, where the language is ``"http"``; else None.
     paths
         Arguments that name a file whose content is read or carried: its path may raise the effect.
     cases
@@ -72,7 +75,7 @@ class ToolEntry:
     """
 
     __slots__ = (
-        "argument",
+        "arguments",
         "cases",
         "http",
         "kinds",
@@ -91,9 +94,11 @@ class ToolEntry:
         self.names = names + tuple(
             f"mcp__{server}__{name}" for server in entry.texts("servers") for name in names
         )
-        self.language = known_language(entry, languages)
-        self.argument = entry.text("argument")
-        if self.language and not self.argument:
+        self.language = known_language(entry, {*languages, "http"})
+        self.arguments = _one_or_more(entry, "argument")
+        requests = self.language == "http"
+        self.http = HttpRoles(entry.part("http") if entry.get("http") else None) if requests else None
+        if self.language and not requests and not self.arguments:
             raise CatalogueError(
                 f"{entry.where}: lacks 'argument', the one that holds the {self.language} text"
             )
@@ -120,6 +125,15 @@ class ToolEntry:
         """Whether the effect depends on the name alone."""
         return not (self.language or self.paths or self.cases)
 
+    def text(self, args: Mapping[str, object]) -> object:
+        """Return the argument that holds the text, None where it is missing."""
+        return next((args[name] for name in self.arguments if args.get(name) is not None), None)
+
+
+def _one_or_more(entry: Entry, key: str) -> tuple[str, ...]:
+    """Return a text or a list of texts."""
+    return entry.texts(key) if isinstance(entry.get(key), list) else tuple(filter(None, [entry.text(key)]))
+
 
 class PatternEntry:
     """What tools of a name do that nobody listed; every condition that an entry gives has to hold.
@@ -129,7 +143,7 @@ class PatternEntry:
     match
         Globs for the whole name; the case of letters is ignored.
     verbs
-        What the tool does: the first word of its name that is a verb of any pattern is one of these.
+        What the tool does: of its verbs (`NameWords.verbs`, of all that any pattern lists) one is one of these.
     words
         The tool's own name has one of these words, wherever it stands.
     nouns
@@ -155,10 +169,10 @@ class PatternEntry:
         self.note = entry.text("note")
         entry.done()
 
-    def holds(self, name: str, told: NameWords, verb: str) -> bool:
-        """Return whether it speaks of a tool: its name, the words of it, and the verb among them."""
+    def holds(self, name: str, told: NameWords, verbs: frozenset[str]) -> bool:
+        """Return whether it speaks of a tool: its name, the words of it, and the verbs among them."""
         return (
-            (not self.verbs or verb in self.verbs)
+            not (self.verbs and self.verbs.isdisjoint(verbs))
             and not (self.words and self.words.isdisjoint(told.own))
             and not (self.nouns and self.nouns.isdisjoint(told.every))
             and (not self.match or name in self.match)
@@ -344,7 +358,9 @@ class CodeOption:
             raise CatalogueError(f"{entry.where}: lacks 'options' or 'words'")
         wrong = [word for word in words if not word.endswith("*") or not word.rstrip("*")]
         if wrong:
-            raise CatalogueError(f"{entry.where}: {wrong[0]!r} has to end with a '*' that stands for the code")
+            raise CatalogueError(
+                f"{entry.where}: {wrong[0]!r} has to end with a '*' that stands for the code"
+            )
         self.options, self.words = Globs(options), Globs(words)
         # The text before the code, by which it is found in a word that matches.
         self._marks = tuple([word.rstrip("*").rpartition("*")[2] for word in words])
@@ -404,14 +420,15 @@ class ProgramEntry:
     language
         The language of what it is fed and of the code file it is given; empty where it runs no code.
     operand_code
-        Whether its first operand after those skipped is code in `language` (``awk``, ``jq``, ``sqlite3 FILE``).
+        Whether its first operand after those skipped is code in `language` (``awk CODE``, ``sqlite3 FILE CODE``).
     executes
         Words after which a command stands, up to ``;`` or ``+``.
     evaluates
         Whether the operands, joined, are shell text (``eval``, ``ssh HOST``).
     hosts
-        Which words name the hosts it talks to: ``"operands"``, ``"words"``, or empty where it talks to none that
-        can be told.
+        Which words name the hosts it talks to: ``"operands"``; ``"words"`` where the operands may be files as well;
+        ``"sockets"`` for operands of raw connections, whose effect holds whoever is at the other end; or empty where
+        it talks to none that can be told.
     kinds
         The kinds of violation it may complete.
     leaves
@@ -461,8 +478,10 @@ class ProgramEntry:
         self.language = known_language(entry, languages)
         self.operand_code = entry.flag("operand_code")
         self.hosts = entry.text("hosts")
-        if self.hosts not in {"", "operands", "words"}:
-            raise CatalogueError(f"{entry.where}: hosts is 'operands' or 'words', got {self.hosts!r}")
+        if self.hosts not in {"", "operands", "words", "sockets"}:
+            raise CatalogueError(
+                f"{entry.where}: hosts is 'operands', 'words' or 'sockets', got {self.hosts!r}"
+            )
         self.executes = frozenset(entry.texts("executes"))
         self.evaluates = entry.flag("evaluates")
         self.stdin = entry.text("stdin")

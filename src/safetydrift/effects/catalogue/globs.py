@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 _WILD = re.compile(r"[*?\[]")
+_NO_LITERAL = re.compile(r"\[!?\]?[^\]]*\]|[*?\[]")
 
 
 class Globs:
@@ -26,7 +27,7 @@ class Globs:
         Whether the case of letters is ignored.
     """
 
-    __slots__ = ("_ends", "_fold", "_literals", "_match", "_parts", "_rest", "_starts")
+    __slots__ = ("_ends", "_exact", "_fold", "_literals", "_match", "_parts", "_rest", "_starts")
 
     def __init__(self, patterns: Iterable[str], *, fold: bool = False) -> None:
         literals, starts, ends, parts, rest = [], [], [], [], []
@@ -47,6 +48,7 @@ class Globs:
         self._literals = frozenset(literals)
         self._starts, self._ends, self._parts = tuple(starts), tuple(ends), tuple(parts)
         self._rest = tuple(rest)
+        self._exact = not (starts or ends or parts or rest)
         # Compiled on first use: a process that asks about one command needs few of the sets.
         self._match: re.Pattern[str] | None = None
 
@@ -54,7 +56,10 @@ class Globs:
         return bool(self._literals or self._starts or self._ends or self._parts or self._rest)
 
     def __contains__(self, text: str) -> bool:
-        text = text.lower() if self._fold else text
+        if self._fold:
+            text = text.lower()
+        if self._exact:
+            return text in self._literals
         if text in self._literals or text.startswith(self._starts) or text.endswith(self._ends):
             return True
         for part in self._parts:
@@ -66,6 +71,13 @@ class Globs:
             self._match = re.compile("|".join(map(translate, self._rest)))
         return self._match.match(text) is not None
 
+    def pieces(self) -> tuple[str, ...]:
+        """Return one text per pattern that whatever matches it contains; it may be empty."""
+        runs = [max(_NO_LITERAL.split(pattern), key=len) for pattern in self._rest]
+        return (*self._literals, *self._starts, *self._ends, *self._parts, *runs)
+
     def any_of(self, texts: Iterable[str]) -> bool:
         """Return whether one of the texts matches."""
-        return any(text in self for text in texts) if self else False
+        if self._exact and not self._fold:
+            return not self._literals.isdisjoint(texts)
+        return any(map(self.__contains__, texts))

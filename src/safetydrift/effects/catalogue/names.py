@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from safetydrift.effects.catalogue.tables import words
 
 TYPE_CHECKING = False
@@ -10,6 +12,7 @@ if TYPE_CHECKING:
 
 _PARTS = 3
 _SERVER = "mcp__"
+_ALSO = frozenset(("and", "or", "then"))
 
 
 class NameWords:
@@ -38,15 +41,18 @@ class NameWords:
         server = _split(parts[1]) if served else []
         self.every = self.own.union(server, _joined(server))
 
-    def verb(self, known: Collection[str]) -> str:
-        """Return the first of the words that is a known verb, also as one of two; empty if there is none."""
+    def verbs(self, known: Collection[str]) -> frozenset[str]:
+        """Return the first of the words that is a known verb, also as two in one, and those that ``and`` adds to it."""
+        found: set[str] = set()
         for at, word in enumerate(self.order):
+            if found and self.order[at - 1] not in _ALSO:
+                continue
             pair = "".join(self.order[at : at + 2])
             if pair in known:
-                return pair
-            if word in known:
-                return word
-        return ""
+                found.add(pair)
+            elif word in known:
+                found.add(word)
+        return frozenset(found)
 
 
 def as_words(texts: Iterable[str]) -> frozenset[str]:
@@ -59,4 +65,4 @@ def _split(name: str) -> list[str]:
 
 
 def _joined(order: list[str]) -> list[str]:
-    return [one + other for one, other in zip(order, order[1:], strict=False)]
+    return [one + other for one, other in pairwise(order)]

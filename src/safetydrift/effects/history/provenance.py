@@ -29,7 +29,9 @@ MAX_DEPTH = 6
 SHORT = 120
 """Longer arguments are free text, in characters."""
 
-_ANYWHERE = re.compile(r"[\d.,:%+\-]{0,4}|\d{4}-\d\d-\d\d.{0,16}|true|false|none|null|yes|no", re.IGNORECASE)
+_ANYWHERE = re.compile(r"[\d.,:%+\-]{0,4}|[a-z]{1,2}|\d{4}-\d\d-\d\d.{0,16}|true|false|none|null|yes|no", re.IGNORECASE)
+_BETWEEN = re.compile(r"[,;\r\n]")
+_MAIL = re.compile(r"[^\s@<>()\"']+@[^\s@<>()\"']+")
 _LONG_NUMBER = re.compile(r"\b[A-Z]{0,2}\d(?:[ -]?[A-Z0-9]){7,33}\b")
 
 
@@ -55,7 +57,7 @@ def decisive(args: Mapping[str, object], roles: RolesEntry) -> Iterator[str]:
     count = 0
     for name, text in scalars(args):
         prose = len(text) > SHORT or name in roles.prose
-        for value in _in_prose(text) if prose else (text,):
+        for value in _in_prose(text) if prose else _in_list(text):
             if not _ANYWHERE.fullmatch(value.strip()):
                 yield value
                 count += 1
@@ -72,6 +74,15 @@ def origin_of(values: Iterable[str], history: History, boundary: Boundary) -> tu
         if rank > worst:
             worst, which = rank, value
     return ORIGINS[worst], which
+
+
+def _in_list(text: str) -> Iterator[str]:
+    """Yield what a short text names: several receivers one by one, by their addresses without their names."""
+    if "@" not in text:
+        yield text
+        return
+    for piece in _BETWEEN.split(text):
+        yield from _MAIL.findall(piece) or (piece,)
 
 
 def _in_prose(text: str) -> Iterator[str]:

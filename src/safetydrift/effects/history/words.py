@@ -15,7 +15,13 @@ MAX_WORDS = 4096
 MAX_TEXT = 64 * 1024
 
 _WORD = re.compile(r"\w+(?:[.@\-/:+']+\w+)*")
+_ADDRESS_ENDS = re.compile(r"[:/]+")
 _PART = re.compile(r"\w+")
+_NUMBER = re.compile(
+    r"(?<!\w)(?:[a-z]{2}\d\d(?:[ \-]?[a-z0-9]{4}){2,7}(?:[ \-]?[a-z0-9]{1,3})?|\+?\d(?:[ \-./()]{0,2}\d){6,20})(?!\w)"
+)
+"""A bank account, or a telephone or card number, written in groups or not."""
+_BREAK = re.compile(r"[\W_]+")
 _WEB = re.compile(r"^(?:https?://)?(?:www\.)?")
 
 
@@ -31,7 +37,12 @@ def words(text: str) -> frozenset[str]:
     """Return the distinct words of a text: ``"Mail a@b.org"`` has ``mail``, ``a@b.org``, ``a``, ``b`` and ``org``."""
     text = bounded(text).lower()
     found = set(_bounded_list(_PART.findall(text)))
-    found.update(_bounded_list(_WORD.findall(text)))
+    longer = _bounded_list(_WORD.findall(text))
+    found.update(longer)
+    for word in longer:
+        if "@" in word:  # an address is found behind "mailto:", too
+            found.update(_ADDRESS_ENDS.split(word))
+    found.update(_BREAK.sub("", number) for number in _bounded_list(_NUMBER.findall(text)))
     return frozenset(found)
 
 
@@ -46,10 +57,17 @@ def word_digests(text: str) -> frozenset[int]:
 
 
 def parts_of(value: str) -> tuple[str, ...]:
-    """Return the words that a text must contain for a value to come from it: the value itself, or all its parts."""
+    """Return the words that a text must contain for a value to come from it: the value itself, or all its parts.
+
+    A mail address or an account counts as a whole: its parts may well be said apart from each other.
+    """
     whole = canonical(value)
+    if _NUMBER.fullmatch(whole):
+        return (_BREAK.sub("", whole),)
     parts = tuple(_PART.findall(whole))
-    return (whole,) if len(parts) <= 1 else (whole, *parts)
+    if len(parts) <= 1:
+        return parts or (whole,)
+    return (whole,) if "@" in whole else (whole, *parts)
 
 
 def canonical(value: str) -> str:

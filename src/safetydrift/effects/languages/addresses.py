@@ -116,11 +116,11 @@ def _split_rest(rest: str) -> tuple[str, str, str]:
 
 def _split_authority(authority: str) -> tuple[str, str]:
     """Return the user and the host; a backslash ends the host for browsers but not for others."""
-    user, _, host = authority.rpartition("@")
+    user, at, host = authority.rpartition("@")
     host = _bare(host)
     if "\\" in authority:
-        browsed = authority.partition("\\")[0].rpartition("@")[2]
-        host = host if _bare(browsed) == host else ""
+        browsed = _bare(authority.partition("\\")[0].rpartition("@")[2])
+        host = browsed if not at or browsed == host else ""
     return user, host
 
 
@@ -153,7 +153,7 @@ def _sixth(text: str) -> str:
         return ""
     number = int(address)
     inner = address.ipv4_mapped or address.sixtofour
-    if inner is None and (number >> 32 == 0x64FF9B << 72 or (number >> 32 == 0 and number != 1)):
+    if inner is None and (number >> 32 == 0x64FF9B << 64 or (number >> 32 == 0 and number != 1)):
         inner = IPv4Address(number & 0xFFFFFFFF)
     return str(inner or address)
 

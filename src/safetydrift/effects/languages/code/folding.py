@@ -6,13 +6,11 @@ import base64
 import binascii
 import codecs
 import zlib
-from urllib.parse import unquote
 
 from safetydrift.effects.languages.code.values import (
     HOLE,
     MAX_TEXT,
     UNKNOWN,
-    Keyed,
     Library,
     Several,
     as_text,
@@ -81,6 +79,8 @@ def _inflate(receiver: object, arguments: list[object]) -> object:
 
 
 def _percent(receiver: object, arguments: list[object]) -> object:
+    from urllib.parse import unquote  # noqa: PLC0415  # few texts need it
+
     return unquote(_subject(receiver, arguments))
 
 
@@ -207,11 +207,6 @@ def _end_of_place(template: str, start: int) -> int:
 def _module(_receiver: object, arguments: list[object]) -> object:
     name = _subject(UNKNOWN, arguments)
     return Library(name.removeprefix("node:").replace("/", ".")) if name[:1] not in {".", "/"} else UNKNOWN
-
-
-def table_of(values: tuple[object, ...]) -> Keyed | None:
-    """Return the first table among values."""
-    return next((value for value in values if isinstance(value, Keyed)), None)
 
 
 _FOLDS: dict[str, Fold] = {

@@ -127,6 +127,7 @@ class _Tree:
             if value is not None:
                 self.target(inner, self.expression(value))
             names.append(_text(inner))
+        self.program.parameters(names)
         return names
 
     def _declared(self, node: Node, _function: str) -> None:
@@ -233,6 +234,8 @@ class _Tree:
         single = node.child_by_field_name("parameter")
         if single is None:
             self._parameters(node.child_by_field_name("parameters"))
+        else:
+            self.program.parameters([_text(single)])
         body = node.child_by_field_name("body")
         if body is not None and body.type == "statement_block":
             self._later(body)

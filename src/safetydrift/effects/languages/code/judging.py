@@ -70,11 +70,11 @@ class Judge:
             if isinstance(callee, Library):
                 if callee.name.endswith("[]") and callee.name[:-2] in program.calls.modules:
                     self._computed(call)
-                for entry in program.calls.find(callee.name):
+                for entry in program.calls.acting(callee.name):
                     self.entry(entry, callee.name, call)
             elif isinstance(callee, Method):
                 method = program.calls.method(callee.name)
-                if method is not None:
+                if method is not None and not method.idle:
                     self.entry(method, callee.name, call, callee.base)
 
     def _computed(self, call: Call) -> None:

@@ -87,6 +87,7 @@ class Program:
         "_parameters",
         "_returned",
         "_steps",
+        "_unbound",
         "_unfinished",
         "aliases",
         "called",
@@ -112,6 +113,7 @@ class Program:
         self._returned: dict[str, list[Expression]] = {}
         self._known: dict[str, Values] = {}
         self._open: set[str] = set()
+        self._unbound: set[str] = set()
         self._unfinished: set[str] = set()
         self._steps = _MAX_STEPS
         self._depth = 0
@@ -133,8 +135,10 @@ class Program:
     def routine(self, name: str, parameters: Sequence[str]) -> None:
         """Note a function of the text with its parameters."""
         self._parameters.setdefault(name, []).append(parameters)
-        for parameter in parameters:
-            self.bind(parameter, OPAQUE)
+
+    def parameters(self, names: Iterable[str]) -> None:
+        """Note the parameters of any function: they are none of the global names."""
+        self._unbound.update(names)
 
     def returns(self, name: str, value: Expression) -> None:
         """Note what a function of the text may return."""
@@ -151,13 +155,13 @@ class Program:
 
     def connect(self) -> None:
         """Let the parameters of the text's own functions stand for what they are called with."""
-        if not self._parameters:
-            return
-        for call in self.called:
+        for call in self.called if self._parameters else ():
             callee = call.callee
             if isinstance(callee, Name | Attribute):
                 for parameters in self._parameters.get(callee.name, ()):
                     self._hand_over(call, parameters)
+        for name in self._unbound.difference(self._bound):
+            self.bind(name, OPAQUE)
 
     def _hand_over(self, call: Call, parameters: Sequence[str]) -> None:
         for name, value in zip(parameters, call.arguments, strict=False):
@@ -305,14 +309,13 @@ class Program:
                 return base.items[key]
             return (UNKNOWN, *[value for values in base.items.values() for value in values])
         if isinstance(base, Several):
-            if isinstance(key, int) and -len(base.items) <= key < len(base.items) and not base.open_ended:
-                return base.items[key]
-            return _elements(base)
-        if isinstance(base, Library):
-            if isinstance(key, str) and len(base.name) + len(key) < _MAX_NAME:
-                return (self._part(base, key), Library(base.name + "[]", made=True))
-            return (Library(base.name + "[]", made=True),)
-        return _UNKNOWN
+            exact = isinstance(key, int) and -len(base.items) <= key < len(base.items) and not base.open_ended
+            return base.items[key] if exact and isinstance(key, int) else _elements(base)
+        if not isinstance(base, Library):
+            return _UNKNOWN
+        item = Library(base.name + "[]", made=True)
+        named = isinstance(key, str) and len(base.name) + len(key) < _MAX_NAME
+        return (self._part(base, key), item) if named and isinstance(key, str) else (item,)
 
     def _call(self, expression: Call) -> Values:
         callee_name = expression.callee.name if isinstance(expression.callee, Name | Attribute) else ""
@@ -448,24 +451,6 @@ class Method:
         self.base, self.name = base, name
 
 
-def named(full: str) -> Expression:
-    """Return the expression of a dotted name.
-
-    >>> named("os.path").name
-    'path'
-    """
-    first, *rest = full.split(".")
-    expression: Expression = Name(first)
-    for part in rest:
-        expression = Attribute(expression, part)
-    return expression
-
-
-def known_texts(values: Values) -> list[str]:
-    """Return the texts among values, with holes for what is not known, and one hole for all other values."""
-    return [text for text in dict.fromkeys(map(as_text, values))]
-
-
 def _elements(value: Several) -> Values:
     found: Values = (UNKNOWN,) if value.open_ended or not value.items else ()
     for choices in value.items:
@@ -479,13 +464,7 @@ def _distinct(values: Values) -> Values:
     """Return values without repetition, the first ones if they are many; there is always one."""
     if len(values) == 1:
         return values
-    kept: list[object] = []
-    seen = set()
-    for value in values[: 4 * _MAX_VALUES]:
-        key = value if isinstance(value, str | int | float | Library | Unknown) else id(value)
-        if (type(value), key) not in seen:
-            seen.add((type(value), key))
-            kept.append(value)
+    kept = list(dict.fromkeys(values[: 4 * _MAX_VALUES]))
     if len(kept) > _MAX_VALUES or len(values) > 4 * _MAX_VALUES:
         kept = [*kept[:_MAX_VALUES], UNKNOWN]
     return tuple(kept) or _UNKNOWN

@@ -105,6 +105,7 @@ class _Tree:
                 self.program.bind(name, self.expression(value))
         if plain[:1] in (["self"], ["cls"]):
             del plain[0]
+        self.program.parameters([*plain, *only])
         return plain + only
 
     def _with(self, item: ast.withitem) -> None:

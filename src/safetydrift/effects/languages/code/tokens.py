@@ -69,7 +69,7 @@ class Syntax:
         Whether text in backticks is run.
     """
 
-    __slots__ = ("commands", "heredocs", "long", "patterns", "quoting", "raw", "regex", "text")
+    __slots__ = ("commands", "heredocs", "_pattern", "_regex", "long", "patterns", "quoting", "raw", "text")
 
     def __init__(
         self,
@@ -86,11 +86,18 @@ class Syntax:
     ) -> None:
         self.raw, self.text, self.long = raw, text, long
         self.quoting, self.heredocs, self.patterns, self.commands = quoting, heredocs, patterns, commands
-        self.regex = re.compile(
+        self._pattern = (
             rf"(?P<gap>[ \t\r\f\v]+|\\\r?\n|{comment})|(?P<line>\n)|(?P<name>{name})"
-            rf"|(?P<number>\d[\w]*(?:\.\d\w*)?)|(?P<sign>{_SIGNS})",
-            re.DOTALL,
+            rf"|(?P<number>\d[\w]*(?:\.\d\w*)?)|(?P<sign>{_SIGNS})"
         )
+        self._regex: re.Pattern[str] | None = None
+
+    @property
+    def regex(self) -> re.Pattern[str]:
+        """The expression of one token, compiled when the language is first met."""
+        if self._regex is None:
+            self._regex = re.compile(self._pattern, re.DOTALL)
+        return self._regex
 
 
 class Lexer:
@@ -106,12 +113,12 @@ class Lexer:
 
     def tokens(self) -> Iterator[Token]:
         """Give the tokens in order."""
-        syntax, text = self._syntax, self._text
+        text, regex = self._text, self._syntax.regex
         glued, before = False, Token(LINE, "\n", glued=False)
         while self._at < len(text):
             token = self._special(before, glued=glued)
             if token is None:
-                match = syntax.regex.match(text, self._at)
+                match = regex.match(text, self._at)
                 if match is None:  # a sign that is a space to some but not to us
                     self._at += 1
                     continue
@@ -141,8 +148,13 @@ class Lexer:
             return self._quoted(sign, at + 1, COMMAND, glued=glued)
         if sign == "<" and syntax.heredocs:
             return self._heredoc(glued=glued)
-        if sign == "/" and syntax.patterns and not _has_value(before):
-            end = _end_of_pattern(text, at + 1)
+        return self._pattern(before, glued=glued)
+
+    def _pattern(self, before: Token, *, glued: bool) -> Token | None:
+        """Return the regular expression or quoted word that starts here, if one does."""
+        syntax = self._syntax
+        if self._text[self._at] == "/" and syntax.patterns and not _has_value(before):
+            end = _end_of_pattern(self._text, self._at + 1)
             if end > 0:
                 self._at = end
                 return Token(NUMBER, "0", glued=glued)
@@ -170,7 +182,7 @@ class Lexer:
 
     def _quote_word(self, before: Token, *, glued: bool) -> Token | None:
         match = _QUOTE_WORDS[self._syntax.quoting].match(self._text, self._at)
-        if match is None or before.is_sign("->", "{") or (match[1] in {"", None} and _has_value(before)):
+        if match is None or before.is_sign("->") or (match[1] in {"", None} and _has_value(before)):
             return None
         word, opening = match[1] or "Q", match[2]
         if self._syntax.quoting == "perl" and opening == "=":
@@ -212,7 +224,7 @@ class Lexer:
 
 
 _QUOTE_WORDS = {
-    "perl": re.compile(r"(q|qq|qx|qw|qr|m|s|tr|y)[ \t]{0,8}([^\w\s,;=)])"),
+    "perl": re.compile(r"(q|qq|qx|qw|qr|m|s|tr|y)[ \t]{0,8}([^\w\s,;=)}])"),
     "ruby": re.compile(r"%([qQwWixr]?)([(\[{<|!/])"),
 }
 _HEREDOC = re.compile(r"<<<?([~-]?)[\"']?([A-Z_][A-Z_0-9]*)[\"']?", re.IGNORECASE)

@@ -8,10 +8,14 @@ counts as taken, every function as called, and a variable may hold whatever it w
 from __future__ import annotations
 
 from safetydrift.effects.catalogue.scales import join
-from safetydrift.effects.languages.shell.grammar import parse
-from safetydrift.effects.languages.shell.operands import add_written, named_by_glob
+from safetydrift.effects.languages.shell.grammar import first_trouble, parse
 from safetydrift.effects.languages.shell.outputs import MAX_OUTPUT
-from safetydrift.effects.languages.shell.programs import Programs
+from safetydrift.effects.languages.shell.redirections import (
+    REDIRECTIONS,
+    Redirections,
+    after_heredoc,
+    reads_file,
+)
 from safetydrift.effects.languages.shell.values import (
     Carried,
     Computed,
@@ -20,6 +24,7 @@ from safetydrift.effects.languages.shell.values import (
     Scope,
     file_key,
     joined,
+    like,
 )
 from safetydrift.effects.reading import MAX_TEXT, UnreadableError, shown
 
@@ -35,8 +40,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 200
 _PRICE = 8
-_LOST_SIGNS = frozenset(("<", ">", "<<"))
-"""What the grammar leaves over of redirections that it does not know in their place: ``<>``, a late ``<<<``."""
 
 
 def read_shell(reading: Reading, text: object) -> None:
@@ -59,7 +62,7 @@ def read_shell(reading: Reading, text: object) -> None:
         shell.vector(text)
 
 
-class _Shell(Programs):
+class _Shell(Redirections):
     """Walks over the statements of a text."""
 
     def top(self, text: str) -> None:
@@ -105,6 +108,10 @@ class _Shell(Programs):
     def _text(self, text: str) -> str | None:
         source, root = parse(text, self.reading.pay)
         before, self.source = self.source, source
+        if root.has_error:
+            trouble = first_trouble(root, source)
+            if trouble is not None:
+                self.reading.unknown(f"{shown(self.written(trouble))} is not understood", "hides")
         printed = self._all(root.children, None)
         self.source = before
         return printed
@@ -128,7 +135,7 @@ class _Shell(Programs):
                 self.scope.files[file_key(written)] = printed
             return Carried(written) if carries else Computed(written)
         if printed is not None:
-            return joined([printed[:-1] if printed.endswith("\n") else printed])
+            return like(printed.rstrip("\n"), (printed,))
         return Carried(written) if carries else Computed(written)
 
     def _carries(self) -> bool:
@@ -146,8 +153,6 @@ class _Shell(Programs):
         if read is not None:
             return read(self, node, fed)
         if not node.is_named:
-            if node.is_missing:
-                self._trouble(node)
             return ""
         if node.type == "comment":
             return ""
@@ -157,7 +162,7 @@ class _Shell(Programs):
     def _all(self, nodes: Iterable[Node], fed: Fed | None) -> str | None:
         printed: list[str] | None = []
         for child in nodes:
-            if not child.is_named and not child.is_missing:
+            if not child.is_named:
                 continue
             text = self._statement(child, fed)
             if text is None or printed is None or sum(map(len, printed)) > MAX_OUTPUT:
@@ -167,7 +172,7 @@ class _Shell(Programs):
         return None if printed is None else joined(printed)
 
     def _list(self, node: Node, fed: Fed | None) -> str | None:
-        """``a && b || c``, which nests to the left as deep as it is long."""
+        """Read ``a && b || c``, which nests to the left as deep as it is long."""
         rest: list[Node] = []
         while node.type == "list":
             rest += reversed(node.children[1:])
@@ -193,8 +198,6 @@ class _Shell(Programs):
             if child.is_named:
                 printed = self._statement(child, fed)
                 fed = Fed(printed, self._last_words(child))
-            elif child.is_missing:
-                self._trouble(child)
         self.depth -= 1
         return printed
 
@@ -213,11 +216,11 @@ class _Shell(Programs):
         for child in node.children:
             if child.type == "variable_name" and not name:
                 name = self.written(child)
-            elif child.type == "do_group" or child.type == "compound_statement":
+            elif child.type in {"do_group", "compound_statement"}:
                 self.scope.assign(name, tuple(values) or (Carried(f"${name}"),))
                 self._branch(child, fed)
-            elif child.type == "ERROR" or child.is_missing:
-                self._statement(child, None)
+            elif child.type == "ERROR":
+                self._trouble(child)
             elif child.is_named and child.type != "comment":
                 values += [self._item(word) for word in self.fields(child)]
         self.depth -= 1
@@ -251,9 +254,6 @@ class _Shell(Programs):
         body = node.child_by_field_name("body")
         if name is not None and body is not None:
             self.scope.functions[self.written(name)] = Function(self.source, body)
-        for child in node.children:
-            if child.type == "ERROR" or child.is_missing:
-                self._trouble(child)
         return ""
 
     def _within(self, node: Node) -> None:
@@ -266,16 +266,16 @@ class _Shell(Programs):
             return
         self.enter()
         for child in node.children:
-            if child.type == "ERROR" or child.is_missing:
+            if child.type == "ERROR":
                 self._trouble(child)
             elif child.child_count:
                 self._within(child)
         self.depth -= 1
 
     def _trouble(self, node: Node, fed: Fed | None = None) -> str | None:
-        """Read what can be recognised where the text is no shell grammar, and take the rest for the worst."""
-        self.reading.unknown(f"{shown(self.written(node)) or node.type!r} is not understood", "hides")
+        """Read what can be recognised where the text is no shell grammar; `_text` takes the rest for the worst."""
         self.enter()
+        self.reading.pay(4 * _PRICE * (1 + node.child_count))
         for child in node.children:
             if child.is_named:
                 self._recognised(child, fed)
@@ -286,7 +286,9 @@ class _Shell(Programs):
         if node.type in _STATEMENTS:
             self._statement(node, fed)
         elif node.type in {"command_name", "word", "string", "raw_string", "concatenation", "number"}:
-            words = self.fields(node.children[0] if node.type == "command_name" and node.child_count else node)
+            words = self.fields(
+                node.children[0] if node.type == "command_name" and node.child_count else node
+            )
             for word in words:
                 self.reading.names(word)
         else:
@@ -300,23 +302,27 @@ class _Shell(Programs):
 
     def _assign(self, node: Node) -> str:
         """Give a variable its value; return the assignment as a word."""
-        name, values, adds = "", ("",), False
+        name, sign, values = "", "=", tuple[str, ...]()
         for child in node.children:
             kind = child.type
             if not name and kind in {"variable_name", "subscript"}:
                 name, bracket, _ = self.written(child).partition("[")
-                adds = bool(bracket)
-            elif kind == "+=":
-                adds = True
+                sign = bracket or sign
+            elif kind == "+=" and sign == "=":
+                sign = kind
             elif kind == "array":
                 values = tuple([word for part in child.named_children for word in self.fields(part)])
-            elif kind == "ERROR" or child.is_missing:
+                sign = "[" if sign == "+=" else sign
+            elif kind == "ERROR":
                 self._trouble(child)
             elif child.is_named:
                 values = self.alternatives(child)
-        if adds and len(values) == 1 and len(self.scope.variables.get(name, ())) == 1 and node.child_count:
-            values = (*values, joined([self.scope.variables[name][0], values[0]]))
-        self.scope.assign(name, values, adds=adds)
+        values = values or ("",)
+        if sign == "+=":
+            values = tuple(
+                joined([old, new]) for old in self.scope.variables.get(name, ("",)) for new in values
+            )
+        self.scope.assign(name, values, adds=sign == "[")
         if name in self.reading.catalogue.shell.running and values != ("",):
             self.shell_text(joined(values, " "))
         return joined([name, "=", *values[:1]])
@@ -326,7 +332,7 @@ class _Shell(Programs):
         for child in node.children:
             if child.type == "variable_assignment":
                 words.append(self._assign(child))
-            elif child.type == "ERROR" or child.is_missing:
+            elif child.type == "ERROR":
                 self._trouble(child)
             elif child.type != "comment":
                 words += self.fields(child)
@@ -337,34 +343,35 @@ class _Shell(Programs):
     def _command(self, node: Node, fed: Fed | None) -> str | None:
         words: list[str] = []
         choice: tuple[str, ...] = ()
-        here = False
-        silent = False
+        here = silent = False
         self.reading.pay(_PRICE * node.child_count)
         for child in node.children:
             kind = child.type
             if kind == "command_name":
-                choice = self.choice(child.children[0]) if child.child_count else ()
-                words = self.fields(child.children[0]) if child.child_count else []
+                name = child.children[0] if child.child_count else child
+                choice, words = self.choice(name), self.fields(name)
             elif kind == "variable_assignment":
                 self._assign(child)
-            elif kind in _REDIRECTIONS:
-                fed, quiet = self._redirect(child, fed, here=here)
-                silent = silent or quiet
-            elif kind == "ERROR" and self.written(child) in _LOST_SIGNS:
-                here = self.written(child) == "<<"
-            elif kind == "ERROR" or child.is_missing:
+            elif kind in REDIRECTIONS:
+                fed, elsewhere = self.redirect(child, fed, here=here)
+                silent = silent or elsewhere
+            elif kind == "ERROR":
+                here = self.lost(child) == "<<"
                 self._trouble(child, fed)
             elif kind not in {"comment", "$"}:
                 words += self.fields(child)
+        printed = self._runs(words, choice, fed)
+        return "" if silent else printed
+
+    def _runs(self, words: list[str], choice: tuple[str, ...], fed: Fed | None) -> str | None:
+        """Run a command, whose program may be one of several."""
         if not words:
             return ""
-        printed = None
-        if choice:
-            for program in choice:
-                self.run([*program.split(), *words[len(choice) :]] or [program], fed)
-        else:
-            printed = self.run(words, fed)
-        return "" if silent else printed
+        if not choice:
+            return self.run(words, fed)
+        for program in choice:
+            self.run([*program.split(), *words[len(choice) :]] or [program], fed)
+        return None
 
     def _redirected(self, node: Node, fed: Fed | None) -> str | None:
         """Read a statement with redirections: first what feeds it, then itself, then where its output goes."""
@@ -374,20 +381,21 @@ class _Shell(Programs):
         here = False
         for child in node.children:
             kind = child.type
-            if kind == "ERROR" and self.written(child) in _LOST_SIGNS:
-                here = self.written(child) == "<<"
-            elif kind == "file_redirect" and not _reads_file(child):
+            if kind == "ERROR":
+                here = self.lost(child) == "<<"
+                self._trouble(child, fed)
+            elif kind == "file_redirect" and not reads_file(child):
                 outputs.append(child)
-            elif kind in _REDIRECTIONS:
-                fed = self._redirect(child, fed, here=here)[0]
+            elif kind in REDIRECTIONS:
+                fed = self.redirect(child, fed, here=here)[0]
                 here = False
-                after += _after_heredoc(child)
+                after += after_heredoc(child)
                 outputs += [part for part in child.children if part.type == "file_redirect"]
             else:
                 bodies.append(child)
         printed = self._all(bodies, fed)
         for child in outputs:
-            printed = self._written_to(child, printed)
+            printed = self.written_to(child, printed)
         return self._go_on(after, printed)
 
     def _go_on(self, after: list[Node], printed: str | None) -> str | None:
@@ -404,110 +412,20 @@ class _Shell(Programs):
                 printed = None
         return printed
 
-    # -- redirections -------------------------------------------------------------------------------------
-
-    def _redirect(self, node: Node, fed: Fed | None, *, here: bool) -> tuple[Fed | None, bool]:
-        """Add a redirection; return what the command is fed from now on, and whether its output goes elsewhere."""
-        if node.type == "heredoc_redirect":
-            return self._heredoc(node) or fed, False
-        if node.type == "herestring_redirect":
-            words = [child for child in node.children if child.is_named]
-            return Fed(self._here(words[-1])) if words else fed, False
-        if not _reads_file(node):
-            self._written_to(node, None)
-            return fed, True
-        for target in self._targets(node):
-            if here:
-                fed = Fed(target)
-            elif target not in self.reading.catalogue.shell.discard:
-                fed = self._read_from(target)
-        return fed, False
-
-    def _here(self, node: Node) -> str:
-        return joined([self.text(node), "\n"])
-
-    def _read_from(self, path: str) -> Fed:
-        if path.startswith(("/dev/tcp/", "/dev/udp/")):
-            add_written(self.reading, path)
-            return Fed(None)
-        key = file_key(path)
-        if key in self.scope.files:
-            return Fed(self.scope.files[key])
-        self.reading.reads(path)
-        named_by_glob(self.reading, path)
-        return Fed(None)
-
-    def _written_to(self, node: Node, printed: str | None) -> str | None:
-        """Add where output goes; return what is left of it for a pipe."""
-        first = node.children[0]
-        sign = first.type if first.type != "file_descriptor" else node.children[1].type
-        errors = first.type == "file_descriptor" and self.written(first) != "1"
-        for target in self._targets(node):
-            if sign in {">&", "<&"} and target.rstrip("-").isdigit() or target == "-":
-                continue
-            add_written(self.reading, target)
-            key = file_key(target)
-            if not errors:
-                before = self.scope.files.get(key)
-                adds = sign in {">>", "&>>"} and before is not None and printed is not None
-                self.scope.files[key] = joined([before or "", printed or ""]) if adds else printed
-                printed = ""
-        return printed
-
-    def _targets(self, node: Node) -> list[str]:
-        targets = []
-        for child in node.children:
-            if child.type == "ERROR":
-                if self.written(child) not in _LOST_SIGNS:
-                    self._trouble(child)
-            elif child.is_missing:
-                self._trouble(child)
-            elif child.is_named and child.type != "file_descriptor":
-                targets.append(self.text(child))
-        return targets
-
-    def _heredoc(self, node: Node) -> Fed | None:
-        start = body = None
-        for child in node.children:
-            if child.type == "heredoc_start":
-                start = self.written(child)
-            elif child.type == "heredoc_body":
-                body = child
-            elif child.type == "ERROR" or child.is_missing:
-                self._trouble(child)
-        if body is None or start is None:
-            return Fed("")
-        text = self.body(body, quoted=any(sign in start for sign in "'\"\\"))
-        if node.children[0].type == "<<-":
-            text = joined([type(text)("\n".join(line.lstrip("\t") for line in text.split("\n")))])
-        return Fed(text)
+    def _lone(self, node: Node, fed: Fed | None) -> str | None:
+        """Read a redirection without a command: ``$(< file)``."""
+        self.redirect(node, fed, here=False)
+        return None
 
 
-def _reads_file(node: Node) -> bool:
-    signs = [child.type for child in node.children if not child.is_named]
-    return bool(signs) and signs[0] in {"<", "<&"}
-
-
-def _after_heredoc(node: Node) -> list[Node]:
-    """Return the commands that stand on the line behind the start of a here-document."""
-    if node.type != "heredoc_redirect":
-        return []
-    return [
-        child
-        for child in node.children
-        if child.is_named
-        and child.type
-        not in {"heredoc_start", "heredoc_body", "heredoc_end", "file_redirect", "file_descriptor", "ERROR"}
-    ]
-
-
-_REDIRECTIONS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
 _STATEMENTS: dict[str, Statement] = {
     "program": _Shell._group,  # noqa: SLF001  # the table is part of the class
     "command": _Shell._command,  # noqa: SLF001
     "pipeline": _Shell._pipeline,  # noqa: SLF001
     "list": _Shell._list,  # noqa: SLF001
     "redirected_statement": _Shell._redirected,  # noqa: SLF001
+    "file_redirect": _Shell._lone,  # noqa: SLF001
+    "herestring_redirect": _Shell._lone,  # noqa: SLF001
     "subshell": _Shell._group,  # noqa: SLF001
     "compound_statement": _Shell._group,  # noqa: SLF001
     "negated_command": _Shell._group,  # noqa: SLF001

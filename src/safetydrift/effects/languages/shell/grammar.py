@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 
     from tree_sitter import Language, Node
 
-MAX_WORK = 300_000
-"""The grammar's work on one text; ordinary scripts of 5,000 characters need a third of it at most."""
+MAX_WORK = 200_000
+"""The grammar's work on one text; ordinary scripts of 5,000 characters need half of it at most."""
 _CHUNK = 4096
+_CONTINUED = re.compile(r"(?<=[^\s\\])\\\n(?=[^\s\\])")
+_LOST_SIGNS = frozenset((b"<", b">", b"<<"))
 _SIGNS = str.maketrans("", "", "()[]{}<>|&;$`\0")
 _ROUND = 100
 _SIGNS_COUNT = 3
@@ -28,6 +30,7 @@ _TROUBLE_COUNTS = 2
 # What the grammar lacks or agents get wrong although every reader understands it, with what it means.
 _REPAIRS: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"&amp;"), "&"),
+    (re.compile(r"\$\(\("), "$( ("),
     (re.compile(r"&lt;"), "<"),
     (re.compile(r"&gt;"), ">"),
     (re.compile(r"&quot;"), '"'),
@@ -56,6 +59,9 @@ def parse(text: str, pay: Callable[[int], None]) -> tuple[bytes, Node]:
     """
     if len(text) > MAX_TEXT:
         raise UnreadableError(f"a command of more than {MAX_TEXT} characters")
+    if "\\\n" in text:
+        # A continued line ends a word for the grammar, but not for a shell.
+        text = _CONTINUED.sub("", text)
     source, root = _parse(text, pay)
     if root.has_error:
         repaired = text
@@ -74,7 +80,8 @@ def _parse(text: str, pay: Callable[[int], None]) -> tuple[bytes, Node]:
     source = text.replace("\0", "").encode("utf-8", "replace")
     work = price = 0
 
-    def spent(_: int, trouble: bool) -> bool:  # noqa: FBT001  # the grammar calls it so, every 100 steps
+    # The grammar calls it after every 100 steps.
+    def spent(_: int, trouble: bool) -> bool:
         nonlocal work, price
         if not work:
             # A step costs up to the length of the text, and the more so the more signs there are to try.
@@ -89,8 +96,28 @@ def _parse(text: str, pay: Callable[[int], None]) -> tuple[bytes, Node]:
     except ValueError:
         raise UnreadableError("the command is too tangled to be parsed") from None
     if work:
-        pay(work // 2)
+        pay(work)
     return source, tree.root_node
+
+
+def first_trouble(root: Node, source: bytes) -> Node | None:
+    """Return the first node that the grammar made up or could not place; what `is_lost_sign` tells is none."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.is_missing or (node.type == "ERROR" and not is_lost_sign(node, source)):
+            return node
+        if node.has_error:
+            stack.extend(reversed(node.children))
+    return None
+
+
+def is_lost_sign(node: Node, source: bytes) -> bool:
+    """Return whether a node is what the grammar leaves over of ``<>`` and of ``<<<`` behind another redirection."""
+    if node.type != "ERROR" or source[node.start_byte : node.end_byte] not in _LOST_SIGNS:
+        return False
+    after = node.next_sibling
+    return after is not None and (after.type in {"file_redirect", ">", "<"})
 
 
 @cache

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
 
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _WILD = re.compile(r"[*?\[]")
+_HARMLESS = frozenset(("shm", "pts", "fd", "mqueue", "log", "ptmx"))
+"""What under ``/dev`` is no device whose content is lost when it is written."""
 _PRICE = 64
+_BARE_OPTION = 3
 _LETTERS = re.compile(r"[A-Za-z0-9]")
 
 
@@ -38,12 +41,15 @@ def add_operands(reading: Reading, entry: ProgramEntry, words: list[str]) -> Non
     """Add what a program does to the files that its words name."""
     if not entry.paths:
         return
-    skip = 0 if entry.skip_unless.any_of(words[1:]) else entry.skip
+    skip = entry.skip + entry.operand_code
+    if skip and entry.skip_unless.any_of(words[1:]):
+        skip = 0
     operands: list[str] = []
     value = only_operands = False
     for word in words[1:]:
         if value or (word.startswith("-") and not only_operands and word != "-"):
-            reading.names(word)
+            if value or len(word) > _BARE_OPTION:
+                reading.names(word)
             only_operands = word == "--" and not value
             value = not value and word in entry.valued
         elif skip:
@@ -91,7 +97,7 @@ def add_written(reading: Reading, path: str) -> None:
         reading.destinations.append(path)
         return
     reading.writes(path)
-    if path.startswith("/dev/") and not path.startswith(("/dev/shm/", "/dev/pts/", "/dev/fd/", "/dev/mqueue/")):
+    if path.startswith("/dev/") and path.split("/")[2] not in _HARMLESS:
         reading.deletes(path)
 
 

@@ -21,7 +21,17 @@ MAX_OUTPUT = 32 * 1024
 _ESCAPE = re.compile(
     r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|U([0-9a-fA-F]{1,8})|0?([0-7]{1,3})|c(.)|(.))", re.DOTALL
 )
-_SIMPLE = {"a": "\a", "b": "\b", "e": "\33", "E": "\33", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_SIMPLE = {
+    "a": "\a",
+    "b": "\b",
+    "e": "\33",
+    "E": "\33",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+}
 _FORMAT = re.compile(r"%(?:%|[-+ #0]{0,4}\d{0,4}(?:\.\d{0,4})?([a-zA-Z]))")
 _SUBSTITUTE = re.compile(r"s([^\w\s\\])(.{0,200}?)\1(.{0,200}?)\1([gI]{0,2})")
 _NO_LITERAL = re.compile(r"[\\\[\].*^$&]")
@@ -53,7 +63,7 @@ def output(words: Sequence[str], fed: str | None) -> str | None:
 
 
 def unescaped(text: str) -> str:
-    r"""Return a text with the escapes of ``$'...'``, ``echo -e`` and ``printf`` replaced: ``\n``, ``\x41``, ``\101``."""
+    r"""Return a text with the escapes of ``$'...'``, ``echo -e`` and ``printf`` replaced."""
     if "\\" not in text:
         return text
     plain = _ESCAPE.sub(_unescape, text)
@@ -195,7 +205,9 @@ def _characters(text: str) -> str:
     text = unescaped(text[:256])
     for name, members in _CLASSES.items():
         text = text.replace(name, members)
-    return _RANGE.sub(lambda match: "".join(map(chr, range(ord(match[1]), min(ord(match[2]), 0x17F) + 1))), text)
+    return _RANGE.sub(
+        lambda match: "".join(map(chr, range(ord(match[1]), min(ord(match[2]), 0x17F) + 1))), text
+    )
 
 
 def _rev(words: Sequence[str], fed: str | None) -> str | None:
@@ -211,7 +223,9 @@ def _sed(words: Sequence[str], fed: str | None) -> str | None:
     if fed is None or match is None or _NO_LITERAL.search(match[2]) or "\\" in match[3] or "&" in match[3]:
         return None
     count = -1 if "g" in match[4] else 1
-    return like("\n".join(line.replace(match[2], match[3], count) for line in fed.split("\n")), (fed, words[0]))
+    return like(
+        "\n".join(line.replace(match[2], match[3], count) for line in fed.split("\n")), (fed, words[0])
+    )
 
 
 _PRINTS: dict[str, Output] = {

@@ -15,7 +15,9 @@ PRESET: dict[str, tuple[str, ...]] = {
     "HOME": ("~",),
 }
 """Variables that a shell has of its own, with what they hold nearly everywhere."""
-_SET = frozenset(("PATH", "PWD", "USER", "LOGNAME", "TERM", "LANG", "HOSTNAME", "UID", "PPID", "RANDOM", "SECONDS"))
+_SET = frozenset(
+    ("PATH", "PWD", "USER", "LOGNAME", "TERM", "LANG", "HOSTNAME", "UID", "PPID", "RANDOM", "SECONDS")
+)
 """Variables that are set, although nobody knows to what; a default in their place is not used."""
 _ROOTED = frozenset(("HOME", "PWD", "PATH", "SHELL", "BASH"))
 _WHOLE = re.compile(r"\$\{([!#]?)(\w+|[@*#?$!-])(?:\[[^\]]{0,256}\])?(.*)\}", re.DOTALL)
@@ -25,7 +27,7 @@ _MAX_TRIMMED = 256
 
 
 class Parameter:
-    """A parameter as it is written: ``$name``, ``${name}``, ``${!name}``, ``${#name}``, ``${name OPERATOR operand}``."""
+    """A parameter as it is written: ``$name``, ``${!name}``, ``${#name}``, ``${name OPERATOR operand}``."""
 
     __slots__ = ("indirect", "length", "name", "operand", "operator")
 
@@ -58,23 +60,19 @@ def applied(parameter: Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     values
         The possible values of the parameter itself; nothing if it is not set in the text.
     """
-    operator = parameter.operator
+    operator, operand = parameter.operator, parameter.operand
     if parameter.length:
         return ()
     if operator in {":-", "-", ":=", "="}:
         return _defaulted(parameter, values)
     if operator in {":+", "+"}:
-        return (_plain(parameter.operand),) if values or parameter.name not in PRESET else ()
-    if operator == ":" and not values and parameter.name in _ROOTED and parameter.operand == "0:1":
+        return (_plain(operand),)
+    if operator == ":" and parameter.name in _ROOTED and operand == "0:1":
         return ("/",)
-    if not operator:
-        return values
-    if operator == ":" and parameter.name in _ROOTED and parameter.operand == "0:1":
-        return ("/",)
-    change = _CHANGES.get(operator[0])
+    change = _CHANGES.get(operator[:1])
     if change is None or parameter.name in PRESET:
-        return ()
-    changed = [change(value, operator, parameter.operand) for value in values]
+        return () if operator else values
+    changed = [change(value, operator, operand) for value in values]
     return tuple([like(new, (value,)) for new, value in zip(changed, values, strict=True) if new is not None])
 
 

@@ -57,7 +57,7 @@ class Programs(Expander):
     def run(self, words: list[str], fed: Fed | None) -> str | None:
         """Add what a program does with its arguments; return what it prints, None where that is not known."""
         self.enter()
-        self.reading.pay(_PRICE + 2 * len(words))
+        self.reading.pay(_PRICE)
         name = words[0]
         directory, slash, base = name.rpartition("/")
         if isinstance(name, Computed):
@@ -162,6 +162,7 @@ class Programs(Expander):
 
     def _known(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
         catalogue = self.reading.catalogue
+        self.reading.pay(2 * _PRICE * len(words))
         if len(words) == 2 and words[1] in catalogue.shell.inquiries:  # noqa: PLR2004
             self.reading.add(catalogue.scales.lowest, f"{words[0]} only tells about itself")
             return
@@ -209,7 +210,8 @@ class Programs(Expander):
             self.reading.add(ranks, reason, kinds=kinds, leaves=leaves)
             return
         leaves = leaves or ends(self.reading, ranks)
-        Reach(ranks, reason, kinds, hosts_in(entry, words, start), leaves=leaves).add_to(self.reading)
+        hosts, raw = hosts_in(entry, words, start), entry.hosts == "sockets"
+        Reach(ranks, reason, kinds, hosts, leaves=leaves, raw=raw).add_to(self.reading)
         self._fetched(words)
 
     def _fetched(self, words: list[str]) -> None:
@@ -316,7 +318,9 @@ class Programs(Expander):
             if end:
                 self.run(rest[:end] + words[1:first], fed)
             after = at + 1 + end
-            at = next((place for place in range(after, len(words)) if words[place] in entry.executes), len(words))
+            at = next(
+                (place for place in range(after, len(words)) if words[place] in entry.executes), len(words)
+            )
 
 
 def _case(entry: ProgramEntry, words: list[str], start: int) -> tuple[ProgramCase | None, int]:
@@ -324,11 +328,13 @@ def _case(entry: ProgramEntry, words: list[str], start: int) -> tuple[ProgramCas
     if not entry.cases:
         return None, start
     operands = words[start : start + 2]
-    both = " ".join(operands)
-    firsts = [*operands[:1], both]
-    given = words[1:] + [f"{one} {two}" for one, two in pairwise(words[1:])]
+    firsts = [*operands[:1], " ".join(operands)]
+    given: list[str] = []
     for case in entry.cases:
-        if (not case.first or case.first.any_of(firsts)) and (not case.words or case.words.any_of(given)):
+        if case.first and not case.first.any_of(firsts):
+            continue
+        given = given or words[1:] + [f"{one} {two}" for one, two in pairwise(words[1:])]
+        if not case.words or case.words.any_of(given):
             return case, _after(entry, words, start + 1)
     return None, start
 

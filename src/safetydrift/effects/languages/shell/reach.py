@@ -20,25 +20,41 @@ if TYPE_CHECKING:
 
 _REMOTE = re.compile(r"(?:[\w.\-]+@)?[\w.\-]+:(?!//).*", re.DOTALL)
 _PORT = re.compile(r"(?:[\w.\-]+|\[[0-9a-fA-F:.]+\]):\d{1,5}(?:/.*)?", re.DOTALL)
-_DETOURS = ("--resolve", "--connect-to", "--proxy", "--preproxy", "--socks", "-x", "--unix-socket", "--abstract-unix")
+_DETOURS = (
+    "--resolve",
+    "--connect-to",
+    "--proxy",
+    "--preproxy",
+    "--socks",
+    "-x",
+    "--unix-socket",
+    "--abstract-unix",
+)
 _LOCAL = ("/", "./", "../", "~", "@")
 
 
 class Reach:
     """What one command does to the network: the effect that its entry says, for the hosts that its words name."""
 
-    __slots__ = ("external", "hosts", "kinds", "leaves", "ranks", "reason")
+    __slots__ = ("hosts", "kinds", "leaves", "ranks", "raw", "reason")
 
     def __init__(
-        self, ranks: Ranks, reason: str, kinds: Iterable[str], hosts: Sequence[Host], *, leaves: bool
+        self,
+        ranks: Ranks,
+        reason: str,
+        kinds: Iterable[str],
+        hosts: Sequence[Host],
+        *,
+        leaves: bool,
+        raw: bool,
     ) -> None:
         self.ranks, self.reason, self.kinds, self.hosts = ranks, reason, tuple(kinds), hosts
-        self.leaves = leaves
+        self.leaves, self.raw = leaves, raw
 
     def add_to(self, reading: Reading) -> None:
         """Add the effect: the entry's own if a host is or may be outside, else what reaching inside means."""
         places = {reading.boundary.place(host) if host else OUTSIDE for host, _ in self.hosts}
-        if places and OUTSIDE not in places:
+        if places and OUTSIDE not in places and not self.raw:
             self._inside(reading)
             return
         reading.add(self.ranks, self.reason, kinds=self.kinds, external=True, leaves=self.leaves)
@@ -94,7 +110,7 @@ def hosts_in(entry: ProgramEntry, words: Sequence[str], start: int) -> list[Host
     for at, word in enumerate(words[1:end], 1):
         operand = at >= start and not value and (not word.startswith("-") or len(word) < 2)  # noqa: PLR2004
         value = word in entry.valued and not value
-        host = _host(word, operand=operand, sure=entry.hosts == "operands")
+        host = _host(word, operand=operand, sure=entry.hosts != "words")
         if host is not None:
             found.append((host, word))
     return found

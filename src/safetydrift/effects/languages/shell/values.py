@@ -85,7 +85,9 @@ class Scope:
         before = self.variables.get(name, ())
         if adds or (self.branches and before):
             values = tuple(dict.fromkeys((*before, *values)))
-        self.variables[name] = tuple([value if len(value) <= MAX_VALUE else Carried(f"${name}") for value in values[:MAX_ALTERNATIVES]])
+        self.variables[name] = tuple(
+            [value if len(value) <= MAX_VALUE else Carried(f"${name}") for value in values[:MAX_ALTERNATIVES]]
+        )
 
 
 def joined(parts: Iterable[str], sign: str = "") -> str:

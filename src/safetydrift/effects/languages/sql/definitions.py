@@ -86,8 +86,8 @@ def drop(statement: Statement, place: int) -> int:
         place += 1
         key = statement.key(place + 1)
     names, end = statement.names(place + 2)
-    if not names and place + 2 >= len(statement):
-        return 0
+    if not names and key in _KINDS and place + 2 >= len(statement):
+        return place + 2  # what follows is a comment in this reading
     shown = ", ".join(names)[:60]
     if key in _GUARDS:
         statement.reading.act("tampers" if key == "AUDIT" else "escalates", f"drops a {key.lower()}: {shown}")

@@ -63,7 +63,9 @@ class Statement:
         while self.key(place) in _MODIFIERS:
             place += 1
         parts: list[str] = []
-        while place < len(words) and (words[place].is_name or words[place].is_string or words[place].key == "*"):
+        while place < len(words) and (
+            words[place].is_name or words[place].is_string or words[place].key == "*"
+        ):
             parts.append(words[place].text)
             place += 1
             if self.key(place) != ".":

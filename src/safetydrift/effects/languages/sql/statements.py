@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from safetydrift.effects.languages.addresses import host_of
 from safetydrift.effects.languages.sql import definitions, transfers
+from safetydrift.effects.languages.sql.statement import Statement
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
     from safetydrift.effects.catalogue.calls import Deed
-    from safetydrift.effects.languages.sql.statement import Statement
 
 QUIET = frozenset(
     (
@@ -168,8 +168,9 @@ def _execute(statement: Statement, place: int) -> int:
 
 def dynamic(statement: Statement, code: str, place: int) -> None:
     """Read statements in a string; what is joined to it keeps its meaning from us."""
-    statement.reading.nested("sql", code)
-    if {"||", "+", "CONCAT", "USING"} & set(statement.keys(place)) - {"USING"}:
+    joined = not {"||", "+", "CONCAT"}.isdisjoint(statement.keys(place))
+    statement.reading.nested("sql", f"{code} joined" if joined else code)
+    if joined:
         statement.reading.hides("statements that are put together while running")
 
 
@@ -202,10 +203,11 @@ def _prepare(statement: Statement, place: int) -> int:
     code = statement.string(place)
     if code is not None:
         dynamic(statement, code, place)
-    elif statement.after("FROM", place) and not statement.after("AS", place):
-        statement.reading.hides("statements that are put together while running")
+    elif statement.after("AS", place):
+        scan(Statement(statement.reading, statement.words[statement.after("AS", place) :]))
+        return len(statement)
     else:
-        statement.reading.act("looks", "prepares a statement")
+        statement.reading.hides("statements that are put together while running")
     return place + 1
 
 
