@@ -17,7 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PROGRAMS = ("monitor_step", "folding", "jsonl", "imports", "markov_counting", "markov_horizons")
+PROGRAMS = (
+    "monitor_step",
+    "shell_reading",
+    "folding",
+    "jsonl",
+    "imports",
+    "markov_counting",
+    "markov_horizons",
+)
 BOUNDS = {">=": operator.ge, "<=": operator.le, "<": operator.lt}
 HEADINGS = ("what", "figure", "goal", "reached")
 

@@ -3,7 +3,6 @@
 import json
 
 import pytest
-
 from tests.cli.test_cli import safetydrift as run_cli
 
 

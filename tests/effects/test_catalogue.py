@@ -85,8 +85,14 @@ MALFORMED = {
     "a confidence above one": (small(confidence=dict.fromkeys(CONFIDENCES, 2)), "a number from 0 to 1"),
     "a mark in capitals": (small(instructions=[{"leads": ["Ignore"]}]), "small letters"),
     "a mark of unbounded work": (small(instructions=[{"leads": ["a"], "then": "(a+)+"}]), "then:"),
-    "a scale of one level": (small(scales={"data": ["none"], "tool": ["read_only", "network"]}), "scales.data"),
-    "a level named twice": (small(scales={"data": ["none", "none"], "tool": ["read_only", "network"]}), "scales.data"),
+    "a scale of one level": (
+        small(scales={"data": ["none"], "tool": ["read_only", "network"]}),
+        "scales.data",
+    ),
+    "a level named twice": (
+        small(scales={"data": ["none", "none"], "tool": ["read_only", "network"]}),
+        "scales.data",
+    ),
     "an unknown section": (small(tolls=[]), "unknown key 'tolls'"),
     "an unknown level": (
         small(**tool(effect={"data": "top", "tool": "network"})),
@@ -261,7 +267,7 @@ def test_the_first_pattern_decides(default):
         ("/usr/share/dict/words", "public"),
         ("src/main.py", None),
         ("classname.py", None),
-        ("/workspace/tokenizer.py", None),
+        ("/workspace/tokenizer.py", "internal"),
         ("notes/meeting", None),
         ("", None),
         ("a/" * 5000 + ".env", None),

@@ -1,7 +1,9 @@
 """The work that a hostile text can cause: counted, not timed."""
 
+import re
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -43,11 +45,18 @@ class CountingPattern:
 
 def tries(text, monkeypatch):
     """How often any expression of the catalogue is tried on a text."""
-    scanner, count = Scanner(load_catalogue()), []
+    scanner = Scanner(load_catalogue())
+    count: list[int] = []
+    compiled: dict[str, Any] = scanner._compiled
     for pattern in scanner.content.patterns:
-        scanner._compiled[pattern.regex] = CountingPattern(scan_module.re.compile(pattern.regex), count)
-    windows = []
-    monkeypatch.setattr(secrets, "_detector", lambda name: lambda window: windows.append(window) or ())
+        compiled[pattern.regex] = CountingPattern(re.compile(pattern.regex), count)
+    windows: list[str] = []
+
+    def nothing_found(window):
+        windows.append(window)
+        return ()
+
+    monkeypatch.setattr(secrets, "_detector", lambda name: nothing_found)
     scanner.scan(text)
     return len(count), windows
 
@@ -76,9 +85,14 @@ def test_a_pattern_is_tried_at_a_bounded_number_of_places(monkeypatch):
 
 
 def test_a_huge_text_is_cut_before_anything_looks_at_it(monkeypatch):
-    looked = []
+    looked: list[int] = []
     scanner = Scanner(load_catalogue())
-    monkeypatch.setattr(Scanner, "_scan", lambda self, text: looked.append(len(text)) or self._nothing)
+
+    def measured(self, text):
+        looked.append(len(text))
+        return self._nothing
+
+    monkeypatch.setattr(Scanner, "_scan", measured)
     scanner.scan("x" * 10_000_000)
     assert looked == [scan_module.HEAD, scan_module.TAIL]
 

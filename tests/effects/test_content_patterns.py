@@ -1,6 +1,7 @@
 """Patterns of the catalogue: which expressions are bounded, and what a section [content] may say."""
 
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -167,7 +168,7 @@ def test_an_operator_adds_placeholders():
 
 
 GOOD = {"what": "badge", "level": "sensitive", "marks": ["B"], "regex": "B[0-9]{3}"}
-MALFORMED = {
+MALFORMED: dict[str, tuple[dict[str, Any], str]] = {
     "no name": (GOOD | {"what": None}, "place in a catalogue"),
     "an unknown level": (GOOD | {"level": "secret"}, "level is one of"),
     "the lowest level": (GOOD | {"level": "none"}, "level is one of"),

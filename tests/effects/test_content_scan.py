@@ -4,6 +4,7 @@ import pickle
 import random
 import string
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -289,7 +290,7 @@ def test_no_text_makes_it_fail_and_spans_lie_in_the_text(text):
             assert 0 <= item.start < item.end <= len(wrapped)
 
 
-_CATALOGUES = []
+_CATALOGUES: list[Any] = []
 
 
 def _catalogue():

@@ -41,7 +41,7 @@ TABLE = [
     (call("update_password"), "credentials/file_write/partially"),
     (call("create_calendar_event", title="x"), "internal/file_write/partially"),
     (call("create_calendar_event", participants=[]), "internal/file_write/partially"),
-    (call("create_calendar_event", participants=["a@b.c"]), CAUTIOUS),
+    (call("create_calendar_event", participants=["a@b.c"]), "internal/network/partially"),
     (call("delete_file"), "internal/file_write/irreversible"),
     (call("read_file", file_path="/user/notes.txt"), "internal/read_only/fully_reversible"),
     (call("read_file", path="/system/.ssh/id_rsa"), "credentials/read_only/fully_reversible"),
@@ -76,8 +76,8 @@ TABLE = [
     (call("mcp__slack__slack_post_message"), CAUTIOUS),
     # patterns
     (call("mcp__other__read_notes"), "internal/read_only/fully_reversible"),
-    (call("mcp__other__delete_notes"), CAUTIOUS),
-    (call("get_password_of_user"), "credentials/network/irreversible"),
+    (call("mcp__other__delete_notes"), "internal/file_write/irreversible"),
+    (call("get_password_of_user"), "credentials/read_only/fully_reversible"),
     (call("get_my_emails"), "sensitive/read_only/fully_reversible"),
     (call("update_record"), "internal/file_write/partially"),
     # nobody knows

@@ -101,7 +101,7 @@ TABLE = {
     "find . -name '*.tmp' -delete": DELETES,
     # running
     "./run.sh": RUNS,
-    "/usr/local/bin/check.sh /app": RUNS,
+    "/usr/local/bin/update.sh /app": RUNS,
     "python3 script.py": RUNS,
     "python3 - <<'EOF'\nprint(1)\nEOF": RUNS,
     "bash script.sh": RUNS,

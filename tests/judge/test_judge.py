@@ -146,6 +146,18 @@ def test_it_can_be_asked_from_several_threads(make, provider):
     assert found == [EFFECT] * 6
 
 
+def test_waiting_for_ones_turn_is_no_part_of_a_request(make, provider):
+    provider.pause = 0.15
+    judge = make(concurrency=1, timeout=1.0)
+    threads = [threading.Thread(target=judge.assess, args=(call,)) for call in calls(9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert judge.budget.requests == len(provider.requests) == 9
+    assert provider.most_in_flight == 1
+
+
 # -- what was answered before -----------------------------------------------------------------------------
 
 

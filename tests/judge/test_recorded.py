@@ -112,6 +112,7 @@ def test_of_several_models_and_prompts_one_has_to_be_chosen(write):
         RecordedJudge(path, model=MODEL)
     assert given(RecordedJudge(path, model="anthropic:x")).confidence == 0.9
     assert given(RecordedJudge(path, model=MODEL, prompt="f" * 16)).confidence == 0.1
+    assert [len(RecordedJudge(path, model=MODEL, prompt=one)) for one in (PROMPT, "f" * 16)] == [1, 1]
     with pytest.raises(JudgeFileError, match="no answers of model 'openai:y'"):
         RecordedJudge(path, model="openai:y")
 
@@ -279,6 +280,21 @@ def test_a_disk_without_room_leaves_whole_lines(tmp_path, write):
     file.add("c" * 64, answer)
     file.close()
     assert len(read_answers(path)) == 2
+
+
+def test_a_line_that_may_not_be_on_the_disk_is_taken_back(write, monkeypatch):
+    path = write(LINE)
+    before = path.read_bytes()
+    file = AnswerFile(path)
+
+    def fail(_):
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(JudgeFileError, match="Input/output error"):
+        file.add("c" * 64, file.answers[LINE["digest"]])
+    file.close()
+    assert path.read_bytes() == before
 
 
 # -- recording --------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def analyze(
     if paths == (PUBLISHED,):
         report = _published(settings.max_horizon)
     else:
-            from safetydrift.monitor.fitting import fit_chains
+        from safetydrift.monitor.fitting import fit_chains
 
         space, labeler = labelling.load()
         inputs = Inputs(paths, space, labeler, reading, output)

@@ -78,9 +78,8 @@ def _show(found: dict[str, Any]) -> None:
         console.print("No call was labelled: labelled runs hold effects already; give the traces themselves.")
         return
     shares = [(layer, count, percent(count / found["calls"])) for layer, count in found["layers"].items()]
-    console.print(
-        table(f"{found['calls']:,} calls of {found['tools']:,} tools, by what decided", ("layer", "calls", "share"), shares)
-    )
+    title = f"{found['calls']:,} calls of {found['tools']:,} tools, by what decided"
+    console.print(table(title, ("layer", "calls", "share"), shares))
     console.print(f"\nDecided without the default or a judge: {percent(found['decided'])}")
     for title, key in (
         ("\nCalls that nothing decides", "undecided"),

@@ -76,9 +76,7 @@ def explain(
 
 def _arguments(tool: str, args: tuple[str, ...]) -> dict[str, object]:
     if len(args) == 1 and args[0].lstrip().startswith("{"):
-        return read_call(
-            b'{"tool": "", "args": ' + args[0].encode("utf-8", "replace") + b"}", 1
-        ).args
+        return read_call(b'{"tool": "", "args": ' + args[0].encode("utf-8", "replace") + b"}", 1).args
     pairs = [argument.partition("=") for argument in args]
     if args and not all(sign and name.isidentifier() for name, sign, _ in pairs):
         if tool in {"bash", "sh", "shell"}:

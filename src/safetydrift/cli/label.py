@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from safetydrift.states.trajectory import Trajectory
 
-LAYERS = ("rule", "pattern", "annotation", "default")
+LAYERS = ("rule", "pattern", "annotation", "judge", "default")
 SHOWN_MISSES = 20
 
 

@@ -124,21 +124,37 @@ class Labelling:
     base_catalogue: str
     additions: tuple[str, ...]
     config: str | None
+    judge: str | None
 
     def load(self) -> tuple[StateSpace, Labeler]:
         """Read the files."""
         from safetydrift.formats import load_space
 
-        return load_space(self.space), surroundings(self.base_catalogue, self.additions, self.config)
+        return load_space(self.space), surroundings(
+            self.base_catalogue, self.additions, self.config, self.judge
+        )
 
 
-def surroundings(base_catalogue: str, additions: tuple[str, ...], config: str | None) -> Labeler:
-    """Return a labeler with what the operator has said about his tools and his organisation."""
+def surroundings(
+    base_catalogue: str, additions: tuple[str, ...], config: str | None, judge: str | None = None
+) -> Labeler:
+    """Return a labeler with what the operator has said about his tools and his organisation.
+
+    Parameters
+    ----------
+    judge
+        A file of recorded answers for calls that no rule decides; none are asked for.
+    """
     from safetydrift.formats import load_catalogue
     from safetydrift.formats.config_file import Config, load_config
 
     said = Config() if config is None else load_config(config)
-    return said.labeler(load_catalogue(base_catalogue, additions))
+    labeler = said.labeler(load_catalogue(base_catalogue, additions))
+    if judge is None:
+        return labeler
+    from safetydrift.judge import RecordedJudge, judged
+
+    return judged(labeler, RecordedJudge(judge, scales=labeler.catalogue.scales))
 
 
 def config(verb: Verb) -> Verb:
@@ -185,6 +201,12 @@ def labelling(verb: Verb) -> Verb:
         _BASE_CATALOGUE,
         _ADDITIONS,
         config,
+        click.option(
+            "--judge",
+            type=click.Path(dir_okay=False, exists=True),
+            metavar="FILE",
+            help="Recorded answers of a model about calls that no rule decides (safetydrift judge record).",
+        ),
     ):
         verb = option(verb)
     return verb

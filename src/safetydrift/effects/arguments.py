@@ -9,9 +9,10 @@ from safetydrift.effects.history.provenance import scalars
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
+    from safetydrift.effects.catalogue.globs import Globs
 
 MAX_ARGUMENT = 64 * 1024
 """Longer arguments are not examined."""
@@ -19,8 +20,8 @@ MAX_ITEMS = 256
 """Longer lists are not examined."""
 _RECEIVER_DEPTH = 2
 _BETWEEN_RECEIVERS = re.compile(r"[,;\r\n]")
-SHORTEST_CONTENT = 6
-"""Shorter texts hold nothing that a detector looks for."""
+SHORTEST_CONTENT = 4
+"""Shorter texts hold nothing that is looked for."""
 
 
 def table(value: object) -> Mapping[str, object] | None:
@@ -71,11 +72,11 @@ def _one_by_one(value: object, depth: int) -> Iterator[str]:
         yield ""
 
 
-def prose(args: Mapping[str, object], skipped: Container[str]) -> Iterator[str]:
-    """Yield the texts in the arguments that may hold something, but for those under some names."""
+def prose(args: Mapping[str, object], skipped: Globs | tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Yield name and text of the arguments that may hold something, but for those under some names."""
     for name, text in scalars(args):
         if len(text) >= SHORTEST_CONTENT and name not in skipped:
-            yield text
+            yield name, text
 
 
 def server(name: str) -> str | None:

@@ -8,7 +8,6 @@ its arguments and its result hold (`safetydrift.effects.content`). And what does
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache
 
 from safetydrift.effects.arguments import case_of, prose, receivers, server, table, texts
@@ -25,19 +24,19 @@ from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Mapping
     from typing import Any
 
     from safetydrift.effects.catalogue import Catalogue
     from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
+    from safetydrift.effects.catalogue.globs import Globs
     from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.states.space import StateSpace
     from safetydrift.trace import Step, ToolCall
 
 _MEMO_TEXT = 4096
 _MEMO_SIZE = 1024
-NOTHING_SHOWN = History()
-"""The history of a run of which nothing is known yet."""
+_CREDENTIALS = {"data": "credentials"}
 
 
 class Labeler:
@@ -124,7 +123,7 @@ class Labeler:
         args = table(call.args)
         if not args:
             return effect
-        entry = self.catalogue.tools.get(call.name) if isinstance(call.name, str) else None
+        entry = self._entry(call)
         effect = self._with_content(effect, args, entry)
         return effect if history is None else self._in_view_of(history, effect, args, entry)
 
@@ -148,7 +147,7 @@ class Labeler:
         result = step.result
         if not isinstance(result, str) or not result:
             return effect
-        effect = self._with_level(effect, result)
+        effect = self._with_level(effect, result, incoming=True)
         if history is not None and not self._own(step.call) and self._instructions.passages(result):
             effect = self._raised(effect, {"untrusted": "instructed"}, ("the result speaks to the agent",))
         return effect
@@ -181,29 +180,37 @@ class Labeler:
 
     def _own(self, call: ToolCall) -> bool:
         """Whether what a call brings back was written by nobody outside."""
+        entry = self._entry(call)
+        return (entry is not None and entry.own) or server(str(call.name)) in self.boundary.servers
+
+    def _entry(self, call: ToolCall) -> ToolEntry | None:
+        """Return the entry of a tool by its exact name; a name that is no text has none."""
         name: object = call.name
-        if not isinstance(name, str):
-            return False
-        entry = self.catalogue.tools.get(name)
-        return (entry is not None and entry.own) or server(name) in self.boundary.servers
+        return self.catalogue.tools.get(name) if isinstance(name, str) else None
 
     # -- what arguments and results hold ------------------------------------------------------------------
 
     def _with_content(self, effect: Effect, args: Mapping[str, object], entry: ToolEntry | None) -> Effect:
         """Return an effect with the level of what the arguments hold; recipients are no content."""
-        for text in prose(args, self._receiving(entry)):
+        for name, text in prose(args, self._receiving(entry)):
+            if name in self.catalogue.roles.secret:
+                effect = self._raised(
+                    effect, _CREDENTIALS, (f"{shown(name)} is a password, a key or a code",)
+                )
             effect = self._with_level(effect, text)
         return effect
 
-    def _receiving(self, entry: ToolEntry | None) -> Container[str]:
+    def _receiving(self, entry: ToolEntry | None) -> Globs | tuple[str, ...]:
         """Return the names of the arguments that say who receives: those of a tool nobody listed go by their names."""
         return self.catalogue.roles.to if entry is None else entry.to
 
-    def _with_level(self, effect: Effect, text: str) -> Effect:
+    def _with_level(self, effect: Effect, text: str, *, incoming: bool = False) -> Effect:
+        """Return an effect with the level of a text; what comes back is not what goes out."""
         findings = self._found_in(text)
         if not findings.items:
             return effect
-        return self._raised(effect, {"data": findings.level}, findings.reasons())
+        raised = self._raised(effect, {"data": findings.level}, findings.reasons())
+        return raised.replace(kinds=effect.kinds) if incoming else raised
 
     def _found_in(self, text: str) -> Any:
         return self._scan(text) if len(text) <= _MEMO_TEXT else self._scanner.scan(text)
@@ -255,7 +262,7 @@ class Labeler:
         if not history.sensitive:
             return effect
         levels = self.catalogue.scales.levels("data")
-        outgoing = "\n".join(prose(args, self._receiving(entry)))
+        outgoing = "\n".join(text for _, text in prose(args, self._receiving(entry)))
         found = [levels.index(level) for level in carries(history.sensitive, outgoing, history.repeatable)]
         if not found:
             return effect
@@ -299,7 +306,11 @@ class Labeler:
         case = case_of(args, entry)
         reading = self._open()
         self._add_entry(
-            reading, entry, case, (case and case.note) or entry.note or f"{call.name} is in the catalogue", args
+            reading,
+            entry,
+            case,
+            (case and case.note) or entry.note or f"{call.name} is in the catalogue",
+            args,
         )
         for argument in entry.paths:
             paths = texts(args.get(argument))
@@ -329,9 +340,7 @@ class Labeler:
             ranks = overlay(ranks, self.catalogue.inside)
             note = f"{note}; everybody addressed is inside the organisation"
         reaches = ranks[reading.tool] == reading.network
-        reading.add(
-            ranks, note, kinds=kinds, external=reaches and not inside, leaves=leaves and not inside
-        )
+        reading.add(ranks, note, kinds=kinds, external=reaches and not inside, leaves=leaves and not inside)
 
     def _text(self, text: object, entry: ToolEntry) -> Effect:
         if isinstance(text, str):
@@ -341,7 +350,9 @@ class Labeler:
                 return self._read_language(entry.language, text)
         elif entry.language == "shell" and isinstance(text, list | tuple) and len(text) <= MAX_TEXT:
             return self._read_language(entry.language, text)
-        return self._cautious(entry, f"{entry.arguments[0]!r} is missing, too long or no {entry.language} text")
+        return self._cautious(
+            entry, f"{entry.arguments[0]!r} is missing, too long or no {entry.language} text"
+        )
 
     def _read_language(self, language: str, text: object) -> Effect:
         reading = self._open()
@@ -359,7 +370,7 @@ class Labeler:
         return reading.effect()
 
     def _after_failure(self, step: Step, effect: Effect) -> Effect:
-        entry = self.catalogue.tools.get(step.call.name) if isinstance(step.call.name, str) else None
+        entry = self._entry(step.call)
         if entry is not None and entry.language and entry.language != "http":
             return _because(effect, "it failed, but what ran before the failure counts")
         scales = self.catalogue.scales

@@ -128,6 +128,16 @@ class Reading:
         act = self.catalogue.acts[name]
         self.add(act.ranks, reason, kinds=act.kinds, external=act.external, leaves=act.leaves)
 
+    def runs(self, program: str) -> None:
+        """Add that a program named by its path is run; its name may tell that it only looks."""
+        shell = self.catalogue.shell
+        _, _, name = program.rpartition("/")
+        if name in shell.checkers and not program.startswith(tuple(shell.unchecked)):
+            self.act("checks", f"runs {shown(program)}, a name for a program that looks and reports")
+            self.confidence = min(self.confidence, self.catalogue.confidence["pattern"])
+        else:
+            self.act("runs", f"runs the local program {shown(program)}")
+
     def hides(self, reason: str) -> None:
         """Add something that keeps its meaning from us, so that anything may be behind it."""
         self.act("hides", reason)

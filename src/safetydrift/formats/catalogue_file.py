@@ -82,7 +82,9 @@ def _named(name_or_path: str | Path, build: Callable[[dict[str, Any]], Catalogue
             if file.name.endswith(".toml") or not source.is_dir():
                 _merge(whole, _read(name_or_path, file), file.name)
         if not whole:
-            raise CatalogueError(f"a folder without catalogue files; shipped: {', '.join(shipped_catalogues())}")
+            raise CatalogueError(
+                f"a folder without catalogue files; shipped: {', '.join(shipped_catalogues())}"
+            )
         return build(whole)
     except (ValueError, RecursionError) as error:
         raise CatalogueError(f"{name_or_path}: {error}") from error

@@ -97,7 +97,9 @@ def _config(definition: dict[str, Any], folder: Path) -> Config:
         additions.append(sensitivity)
     whole.done()
     config = Config(boundary, tuple(additions))
-    config.catalogue(_load_catalogue())  # what is wrong with an entry is said now, not when it is first needed
+    config.catalogue(
+        _load_catalogue()
+    )  # what is wrong with an entry is said now, not when it is first needed
     return config
 
 

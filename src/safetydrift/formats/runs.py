@@ -209,7 +209,9 @@ def _check(run: _Run, space: StateSpace) -> None:
     proposed = run.effects if run.proposed is None else run.proposed
     if len(proposed) != len(run.effects) or len(run.tools) not in {0, len(run.effects)}:
         raise ValueError("effects, proposed effects and tools differ in length")
-    if len(run.kinds) not in {0, len(run.effects)} or any(not 0 <= bits < len(_KINDS_OF) for bits in run.kinds):
+    if len(run.kinds) not in {0, len(run.effects)} or any(
+        not 0 <= bits < len(_KINDS_OF) for bits in run.kinds
+    ):
         raise ValueError("the kinds of violation are not one set per step")
     if any(not 0 <= effect < space.n_states for effect in (*run.effects, *proposed)):
         raise ValueError(f"an effect lies outside 0 to {space.n_states - 1}")

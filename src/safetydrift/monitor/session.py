@@ -36,7 +36,7 @@ class TrajectoryState(Value):
     violated: bool
     history: History | None
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
         self,
         category: str,
         state: int,

@@ -21,6 +21,7 @@ ACTS: dict[str, str] = {
     "writes": "creates or changes something that can be put back",
     "deletes": "destroys something that cannot be put back",
     "runs": "runs code of the task or the host that is not read here",
+    "checks": "runs a program of the task or the host whose name says that it only looks and reports",
     "hides": "runs something that keeps its meaning from us: decoded, downloaded or put together while running",
     "unknown": "runs a program nobody knows",
     "connects": "opens a connection to the outside that can carry anything: a raw socket, a reverse shell",

@@ -203,7 +203,9 @@ class Catalogue:
         entries = ("tools", "programs", "patterns", "paths", "tables", "calls", "instructions")
         for key in ("scales", "context"):
             if additions.get(key, base[key]) != base[key]:
-                raise CatalogueError(f"{additions.get('name')!r} has other {key} than {self.name!r}; leave them out")
+                raise CatalogueError(
+                    f"{additions.get('name')!r} has other {key} than {self.name!r}; leave them out"
+                )
         alone = Catalogue({key: part for key, part in base.items() if key not in entries} | dict(additions))
         upper = alone.definition()
         kept = {

@@ -188,13 +188,16 @@ class RolesEntry:
         Globs for arguments that name who receives, is paid, is invited or gains access.
     prose
         Globs for arguments that hold free text; of those only the addresses in them decide anything.
+    secret
+        Globs for arguments that hold a password, a key or a code: giving one carries credentials.
     """
 
-    __slots__ = ("prose", "to")
+    __slots__ = ("prose", "secret", "to")
 
     def __init__(self, entry: Entry) -> None:
         self.to = Globs(entry.texts("to"), fold=True)
         self.prose = Globs(entry.texts("prose"), fold=True)
+        self.secret = Globs(entry.texts("secret"), fold=True)
         entry.done()
 
 
@@ -507,9 +510,13 @@ class ShellEntry:
         Paths of files that are found everywhere, for patterns that stand for one of them.
     running
         Variables whose value a shell or a program runs as a command.
+    checkers
+        Globs for the names of programs of the task that only look and report, as far as their names tell.
+    unchecked
+        Directories whose programs are not taken at their names: what lies there was just written.
     """
 
-    __slots__ = ("directories", "discard", "inquiries", "known", "running")
+    __slots__ = ("checkers", "directories", "discard", "inquiries", "known", "running", "unchecked")
 
     def __init__(self, entry: Entry) -> None:
         self.known = entry.texts("known")
@@ -517,6 +524,8 @@ class ShellEntry:
         self.discard = Globs(entry.texts("discard"))
         self.inquiries = frozenset(entry.texts("inquiries"))
         self.directories = frozenset(entry.texts("directories"))
+        self.checkers = Globs(entry.texts("checkers"), fold=True)
+        self.unchecked = entry.texts("unchecked")
         entry.done()
 
 

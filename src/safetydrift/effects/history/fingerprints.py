@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 SHINGLE = 5
 """Words in a row that make a passage recognisable."""
 KEEP = 2
-"""One shingle in so many is kept."""
+"""One shingle in so many is kept of a text that has more than `ALL_KEPT`."""
+ALL_KEPT = 128
 GRAM = 10
 """Letters and digits in a row that make a secret recognisable; a shorter secret has to appear whole."""
+MAX_SECRET = 4096
+"""Of a longer secret, so many characters are remembered."""
 MAX_SHINGLES = 1024
 MAX_GRAMS = 512
 _SHORTEST = 6
@@ -78,10 +81,11 @@ def fingerprint(level: str, text: str, secrets: Iterable[str]) -> Fingerprints:
     secrets
         The secrets found in it.
     """
-    shingles = sorted(kept for kept in _shingles(text) if kept % KEEP == 0)[:MAX_SHINGLES]
+    found = _shingles(text)
+    shingles = sorted(kept for kept in found if len(found) <= ALL_KEPT or kept % KEEP == 0)[:MAX_SHINGLES]
     letters: set[int] = set()
     for secret in secrets:
-        letters.update(_grams(_letters(secret)))
+        letters.update(_grams(_letters(secret[:MAX_SECRET])))
         if len(letters) > MAX_GRAMS:
             break
     return Fingerprints(level, frozenset(shingles), frozenset(sorted(letters)[:MAX_GRAMS]))
@@ -124,7 +128,7 @@ def _shingles(text: str) -> frozenset[int]:
 
 
 def _runs(text: str) -> Iterator[bytes]:
-    """Yield the letters of a text as one run, and of each of its words, for secrets too short for a run of their own."""
+    """Yield the letters of a text as one run, and of each of its short words, for secrets shorter than a run."""
     yield _letters(text)
     for word in _BETWEEN_BLANKS.findall(text):
         letters = _letters(word)

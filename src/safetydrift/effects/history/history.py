@@ -7,7 +7,7 @@ and fingerprints of what was sensitive. It holds no text that came back from a t
 from __future__ import annotations
 
 from safetydrift.effects.history.fingerprints import passages_of
-from safetydrift.effects.history.words import parts_of, digests, word_digests, words
+from safetydrift.effects.history.words import digests, parts_of, word_digests, words
 from safetydrift.value import Value, set_field
 
 TYPE_CHECKING = False
@@ -64,7 +64,7 @@ class History(Value):
     sensitive: tuple[Fingerprints, ...]
     repeatable: frozenset[int]
 
-    def __init__(
+    def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
         self,
         task_known: bool = False,
         said: frozenset[str] = frozenset(),

@@ -37,7 +37,11 @@ class InstructionReader:
 
     def __init__(self, marks: Sequence[MarkEntry]) -> None:
         self._marks = tuple(
-            [(lead, re.compile(mark.then, re.DOTALL) if mark.then else None) for mark in marks for lead in mark.leads]
+            [
+                (lead, re.compile(mark.then, re.DOTALL) if mark.then else None)
+                for mark in marks
+                for lead in mark.leads
+            ]
         )
         self._memo = lru_cache(_MEMO_SIZE)(self._passages)
 
@@ -46,7 +50,9 @@ class InstructionReader:
         return self._memo(text) if len(text) <= _MEMO_TEXT else self._passages(bounded(text))
 
     def _passages(self, text: str) -> tuple[str, ...]:
-        found = sorted(self._found(text.lower()))
+        lower = text.lower()
+        text = text if len(text) == len(lower) else lower  # some letters become two, and places would shift
+        found = sorted(self._found(lower))
         if len(found) > MAX_MARKS:
             return (text,)
         spans: list[list[int]] = []

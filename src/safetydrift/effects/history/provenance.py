@@ -29,7 +29,10 @@ MAX_DEPTH = 6
 SHORT = 120
 """Longer arguments are free text, in characters."""
 
-_ANYWHERE = re.compile(r"[\d.,:%+\-]{0,4}|[a-z]{1,2}|\d{4}-\d\d-\d\d.{0,16}|true|false|none|null|yes|no", re.IGNORECASE)
+_ANYWHERE = re.compile(
+    r"[\d.,:%+\-]{0,4}|[a-z]{1,2}|\d\d?:\d\d(?::\d\d)?|\d{4}-\d\d-\d\d.{0,16}|true|false|none|null|yes|no",
+    re.IGNORECASE,
+)
 _BETWEEN = re.compile(r"[,;\r\n]")
 _MAIL = re.compile(r"[^\s@<>()\"']+@[^\s@<>()\"']+")
 _LONG_NUMBER = re.compile(r"\b[A-Z]{0,2}\d(?:[ -]?[A-Z0-9]){7,33}\b")

@@ -69,7 +69,7 @@ class Syntax:
         Whether text in backticks is run.
     """
 
-    __slots__ = ("commands", "heredocs", "_pattern", "_regex", "long", "patterns", "quoting", "raw", "text")
+    __slots__ = ("_pattern", "_regex", "commands", "heredocs", "long", "patterns", "quoting", "raw", "text")
 
     def __init__(
         self,

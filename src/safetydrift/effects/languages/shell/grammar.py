@@ -17,14 +17,19 @@ if TYPE_CHECKING:
 
     from tree_sitter import Language, Node
 
-MAX_WORK = 200_000
+MAX_WORK = 100_000
 """The grammar's work on one text; ordinary scripts of 5,000 characters need half of it at most."""
 _CHUNK = 4096
 _CONTINUED = re.compile(r"(?<=[^\s\\])\\\n(?=[^\s\\])")
 _LOST_SIGNS = frozenset((b"<", b">", b"<<"))
 _SIGNS = str.maketrans("", "", "()[]{}<>|&;$`\0")
 _ROUND = 100
+# The grammar looks characters up in tables of the C library: beyond ASCII it may read past their end, which can end the
+# process, and it takes for letters and blanks what the locale says. To a shell they are nothing but parts of words, so
+# that is what it is shown: as many bytes that can be nothing else.
+_AS_WORDS = bytes(range(128)) + b"\x7f" * 128
 _SIGNS_COUNT = 3
+_PLAIN_COUNTS = 32
 _TROUBLE_COUNTS = 2
 
 # What the grammar lacks or agents get wrong although every reader understands it, with what it means.
@@ -78,6 +83,7 @@ def _parse(text: str, pay: Callable[[int], None]) -> tuple[bytes, Node]:
     from tree_sitter import Parser  # noqa: PLC0415  # only commands need the grammar
 
     source = text.replace("\0", "").encode("utf-8", "replace")
+    seen = source.translate(_AS_WORDS)
     work = price = 0
 
     # The grammar calls it after every 100 steps.
@@ -85,13 +91,14 @@ def _parse(text: str, pay: Callable[[int], None]) -> tuple[bytes, Node]:
         nonlocal work, price
         if not work:
             # A step costs up to the length of the text, and the more so the more signs there are to try.
-            price = min(len(text), _SIGNS_COUNT * (len(text) - len(text.translate(_SIGNS))))
+            signs = len(text) - len(text.translate(_SIGNS))
+            price = min(len(text), max(_SIGNS_COUNT * signs, len(text) // _PLAIN_COUNTS))
         work += _ROUND + price * (_TROUBLE_COUNTS if trouble else 1)
         return work > MAX_WORK
 
     try:
         tree = Parser(_language()).parse(
-            lambda offset, _: source[offset : offset + _CHUNK], progress_callback=spent
+            lambda offset, _: seen[offset : offset + _CHUNK], progress_callback=spent
         )
     except ValueError:
         raise UnreadableError("the command is too tangled to be parsed") from None

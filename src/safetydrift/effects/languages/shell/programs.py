@@ -38,6 +38,7 @@ _WILD = re.compile(r"[*?\[]")
 _FED = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
 _MAX_MATCHES = 24
 _PRICE = 8
+_PRICE_OF_WORD = 24
 _PRICE_OF_PATTERN = 2048
 _MAX_HANDED = 256
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([\w.+\-]+)")
@@ -121,7 +122,7 @@ class Programs(Expander):
 
     def _local(self, words: list[str]) -> None:
         if not self._written(words[0]):
-            self.reading.act("runs", f"runs the local program {shown(words[0])}")
+            self.reading.runs(words[0])
         self._name_all(words[1:])
 
     def _unknown(self, words: list[str]) -> None:
@@ -162,7 +163,7 @@ class Programs(Expander):
 
     def _known(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
         catalogue = self.reading.catalogue
-        self.reading.pay(2 * _PRICE * len(words))
+        self.reading.pay(_PRICE_OF_WORD * len(words))
         if len(words) == 2 and words[1] in catalogue.shell.inquiries:  # noqa: PLR2004
             self.reading.add(catalogue.scales.lowest, f"{words[0]} only tells about itself")
             return

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from safetydrift.effects.languages.sql.grammar import expressions
 from safetydrift.effects.languages.sql.statement import Statement, completes
 from safetydrift.effects.languages.sql.transfers import imports
@@ -16,6 +18,7 @@ MAX_NODES = 20_000
 """Larger trees are looked at so far."""
 MAX_CONDITION = 200
 """Conditions of more nodes are not checked for being always true."""
+_CHANGES = frozenset(("Insert", "Update", "Delete", "Merge", "Into", "Create"))
 _SUMS = (
     "Count",
     "CountIf",
@@ -33,13 +36,12 @@ _SUMS = (
 
 def read_tree(reading: Reading, tree: Any) -> None:
     """Add what a parsed statement reads and changes."""
-    kinds = expressions()
-    parts = Parts(reading, tree, kinds)
+    nodes = list(islice(tree.walk(), MAX_NODES))
+    parts = Parts(reading, tree, nodes, expressions())
     reading.act("looks", "a query")
-    for count, node in enumerate(tree.walk()):
-        if count >= MAX_NODES:
-            reading.act("reads", "a query of many parts")
-            break
+    if len(nodes) == MAX_NODES:
+        reading.act("reads", "a query of many parts")
+    for node in nodes:
         reader = _READERS.get(type(node).__name__)
         if reader is not None:
             reader(parts, node)
@@ -64,13 +66,12 @@ class Parts:
 
     __slots__ = ("kinds", "local", "reading", "statement", "sums", "targets")
 
-    def __init__(self, reading: Reading, tree: Any, kinds: Any) -> None:
+    def __init__(self, reading: Reading, tree: Any, nodes: list[Any], kinds: Any) -> None:
         self.reading, self.kinds = reading, kinds
         self.statement = Statement(reading, ())
-        self.local = frozenset(part.alias.lower() for part in tree.find_all(kinds.CTE) if part.alias)
-        changes = tree.find_all(
-            kinds.Insert, kinds.Update, kinds.Delete, kinds.Merge, kinds.Into, kinds.Create
-        )
+        named = [node for node in nodes if isinstance(node, kinds.CTE) and node.alias]
+        self.local = frozenset(node.alias.lower() for node in named)
+        changes = [node for node in nodes if type(node).__name__ in _CHANGES]
         self.targets = frozenset(id(target) for node in changes for target in _targets(node, kinds))
         self.sums = _sums_alone(tree, kinds)
 
