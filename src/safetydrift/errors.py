@@ -90,6 +90,62 @@ class ReviewError(SafetyDriftError, ValueError):
     """A review sheet or sample that is not well formed, or does not belong to what it is compared with."""
 
 
+class PredictionFileError(SafetyDriftError, ValueError):
+    """A file of predictions, or of a judge's opinions, that cannot be read or believed.
+
+    Attributes
+    ----------
+    path, line, reason
+        Where it went wrong (line 1 is the first; None for the file as a whole), and what is wrong.
+    """
+
+    def __init__(self, path: str, line: int | None, reason: str) -> None:
+        self.path, self.line, self.reason = path, line, reason
+        super().__init__(f"{path}: {reason}" if line is None else f"{path}:{line}: {reason}")
+
+
+class LeakageError(SafetyDriftError, ValueError):
+    """What a predictor was fitted on overlaps with what it is tried on.
+
+    Attributes
+    ----------
+    what
+        What must be kept apart: ``"task"``, ``"model"`` or ``"source"``.
+    shared
+        What stands on both sides, in order.
+    """
+
+    def __init__(self, what: str, shared: tuple[object, ...], who: str = "the training runs") -> None:
+        self.what, self.shared = what, shared
+        more = f" and {len(shared) - 1} more" if len(shared) > 1 else ""
+        super().__init__(
+            f"{who} and the runs tried share the {what} {shared[0]!r}{more}; "
+            f"fit without every {what} that is tried, or try others"
+        )
+
+
+class SplitError(SafetyDriftError, ValueError):
+    """Runs that cannot be split as asked: nothing would be left to fit on, or nothing to try."""
+
+
+class ScoresError(SafetyDriftError, ValueError):
+    """Scores that do not fit the runs they are for."""
+
+
+class UnknownAnalysisError(SafetyDriftError, LookupError):
+    """A name that no analysis has.
+
+    Attributes
+    ----------
+    name
+        The name.
+    """
+
+    def __init__(self, name: str, known: tuple[str, ...]) -> None:
+        self.name = name
+        super().__init__(f"there is no analysis {name!r}; there are {', '.join(known)}")
+
+
 class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
@@ -126,7 +182,14 @@ class UnknownAnswerError(SafetyDriftError, LookupError):
         )
 
 
-EXTRA_OF = {"numpy": "fit", "matplotlib": "report", "jinja2": "report", "pydantic_ai": "judge"}
+EXTRA_OF = {
+    "jinja2": "report",
+    "matplotlib": "report",
+    "numpy": "fit",
+    "pydantic_ai": "judge",
+    "scipy": "evaluate",
+    "sklearn": "evaluate",
+}
 """The extra that installs a package some part of SafetyDrift needs."""
 
 

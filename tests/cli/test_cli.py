@@ -317,7 +317,7 @@ def test_files_are_offered_when_a_path_is_completed():
 
 def test_runs_labelled_with_another_catalogue_are_named(traces, tmp_path):
     (tmp_path / "ours.toml").write_text(
-        'format = "safetydrift.catalogue/1"\nname = "ours"\nversion = "1"\n[[tools]]\nnames = ["send_email"]\n'
+        'format = "safetydrift.catalogue/2"\nname = "ours"\nversion = "1"\n[[tools]]\nnames = ["send_email"]\n'
         'effect = { data = "none", tool = "read_only", reversibility = "fully_reversible" }\nnote = "a test"\n'
     )
     safetydrift("label", traces, "-o", tmp_path / "runs.jsonl")

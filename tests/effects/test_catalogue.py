@@ -148,7 +148,7 @@ MALFORMED = {
     ),
     "a program case without words": (
         small(programs=[{"names": ["x"], "effect": READS, "cases": [{"effect": READS}]}]),
-        "lacks 'first' or 'words'",
+        "lacks 'first', 'words' or 'lacks'",
     ),
     "an unknown kind of paths": (
         small(programs=[{"names": ["x"], "effect": READS, "paths": "all"}]),
@@ -156,7 +156,7 @@ MALFORMED = {
     ),
     "an unknown kind of stdin": (
         small(programs=[{"names": ["x"], "effect": READS, "stdin": "all"}]),
-        "'code' or",
+        "'code', 'operands' or",
     ),
     "an annotation without a value": (small(annotations=[{"hint": "h", "effect": READS}]), "lacks 'value'"),
     "no shell section": (small(shell=MISSING), "lacks 'shell'"),

@@ -192,7 +192,6 @@ def test_a_tool_whose_name_decides_keeps_its_effect_when_arguments_are_malformed
 @pytest.mark.parametrize(
     "args",
     [
-        {},
         {"command": None},
         {"command": 3},
         {"command": {"text": "ls"}},
@@ -205,6 +204,10 @@ def test_a_tool_whose_name_decides_keeps_its_effect_when_arguments_are_malformed
 )
 def test_a_shell_without_a_readable_command_is_taken_for_the_worst(args):
     assert levels(LABELER.propose(ToolCall("bash", args))) == CAUTIOUS
+
+
+def test_a_shell_that_is_given_no_argument_at_all_has_nothing_to_run():
+    assert levels(LABELER.propose(ToolCall("bash", {}))) == "none/read_only/fully_reversible"
 
 
 @pytest.mark.parametrize("path", ["x" * 100_000, ["a"] * 1000 + [".env"], ["x" * 1000] * 200])

@@ -18,18 +18,18 @@ from safetydrift.formats.corpus import (
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.states.trajectory import Notion
 
-SPACE, CATALOGUE = load_space("paper"), load_catalogue()
+RECORDED, SPACE, CATALOGUE = load_space("flow"), load_space("paper"), load_catalogue()
 
 
 @pytest.fixture(scope="module")
 def runs():
-    return list(TrajectoryReader(["corpus"], SPACE, Labeler(CATALOGUE)))
+    return list(TrajectoryReader(["corpus"], RECORDED, Labeler(CATALOGUE)))
 
 
 def test_the_corpus_is_the_one_its_manifest_describes(runs):
     manifest = corpus_manifest()
     assert sha256(corpus_file().read_bytes()).hexdigest() == manifest["runs_sha256"]
-    assert manifest["space"]["identity"] == SPACE.identity
+    assert manifest["space"]["identity"] == RECORDED.identity
     assert manifest["catalogue"]["identity"] == CATALOGUE.identity
     found = Counter(run.source for run in runs)
     assert found == {source: part["runs"] for source, part in manifest["sources"].items()}
@@ -56,6 +56,7 @@ def test_the_labels_are_those_the_sources_publish():
 def test_no_text_of_the_originals_is_in_the_corpus(runs):
     known = {*CATALOGUE.tools, UNCATALOGUED}
     assert all(tool in known for run in runs for tool in run.tools)
+    assert all(isinstance(word, int) for run in runs for word in run.words)
     assert max(len(text) for run in runs for text in (run.id, run.task, run.category, run.model)) < 200
 
 
@@ -63,8 +64,9 @@ def test_every_source_is_credited():
     assert set(corpus_credits()) == set(corpus_manifest()["sources"])
 
 
-def test_the_shipped_model_is_the_one_fitted_on_the_shipped_corpus(runs):
+def test_the_shipped_model_is_the_one_fitted_on_the_shipped_corpus():
     shipped = load_model()
+    runs = list(TrajectoryReader(["corpus"], SPACE, Labeler(CATALOGUE)))
     assert shipped.catalogue == CATALOGUE
     assert shipped.notion is Notion.LABEL
     again, _ = fit_model(runs, SPACE, CATALOGUE)
@@ -89,7 +91,7 @@ def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_tr
         assert sha256(path.read_bytes()).hexdigest() == corpus_manifest()["inputs_sha256"][source][name]
         labeler = Labeler(CATALOGUE)
         for trace in read_traces([path]):
-            run = label_trace(trace.replace(source=source), labeler, SPACE)
+            run = label_trace(trace.replace(source=source), labeler, RECORDED)
             assert run.replace(tools=()) == shipped[run.id].replace(tools=())
 
 
@@ -98,7 +100,7 @@ def test_a_corpus_can_be_built_of_any_folder_of_sources(shared_traces, tmp_path)
     (tmp_path / "in" / "tau_bench").mkdir(parents=True)
     original = shared_traces / "tau_bench" / "gpt-4o-airline.json.xz"
     (tmp_path / "in" / "tau_bench" / original.name).write_bytes(original.read_bytes())
-    manifest = build_corpus(tmp_path / "in", tmp_path / "out", SPACE, CATALOGUE)
+    manifest = build_corpus(tmp_path / "in", tmp_path / "out", RECORDED, CATALOGUE)
     assert manifest["sources"]["tau_bench"]["runs"] == 200
     assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == manifest
     again = list(TrajectoryReader([tmp_path / "out" / "runs.jsonl.xz"], SPACE, Labeler(CATALOGUE)))

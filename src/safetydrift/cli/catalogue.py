@@ -20,7 +20,12 @@ UNDECIDED = ("default", "judge")
 
 @click.group
 def catalogue() -> None:
-    """Check a catalogue: how much of what agents do it covers."""
+    """Check a catalogue: how much of what agents do it covers.
+
+    \b
+    Example:
+      safetydrift catalogue check traces/
+    """
 
 
 @catalogue.command

@@ -56,7 +56,7 @@ def info(as_json: bool) -> None:
     "-o", "--output", required=True, type=click.Path(file_okay=False, path_type=Path), help="Folder to write."
 )
 @click.option(
-    "--space", default="paper", show_default=True, help="State space: a shipped name or a TOML file."
+    "--space", default="flow", show_default=True, help="State space: a shipped name or a TOML file."
 )
 def build(root: Path, output: Path, space: str) -> None:
     """Derive a corpus from ROOT, a folder that holds one folder of traces per source."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from safetydrift.effects.content.scan import MAX_SCANNED
 from safetydrift.effects.history.provenance import scalars
 
 TYPE_CHECKING = False
@@ -18,6 +19,9 @@ MAX_ARGUMENT = 64 * 1024
 """Longer arguments are not examined."""
 MAX_ITEMS = 256
 """Longer lists are not examined."""
+MAX_CONTENT = 1024 * 1024
+"""Of more text than this in the arguments of one call, only beginnings are examined."""
+_BEGINNING = 1024
 _RECEIVER_DEPTH = 2
 _BETWEEN_RECEIVERS = re.compile(r"[,;\r\n]")
 SHORTEST_CONTENT = 4
@@ -73,10 +77,15 @@ def _one_by_one(value: object, depth: int) -> Iterator[str]:
 
 
 def prose(args: Mapping[str, object], skipped: Globs | tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Yield name and text of the arguments that may hold something, but for those under some names."""
+    """Yield name and text of the arguments that may hold something, but for those under some names.
+
+    Whole texts as long as they are `MAX_CONTENT` together; of every one after that, only its beginning.
+    """
+    left = MAX_CONTENT
     for name, text in scalars(args):
         if len(text) >= SHORTEST_CONTENT and name not in skipped:
-            yield name, text
+            yield name, text if left > 0 else text[:_BEGINNING]
+            left -= min(len(text), MAX_SCANNED)
 
 
 def server(name: str) -> str | None:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _MEMO_TEXT = 4096
 _MEMO_SIZE = 1024
+_MEMO_LONG = 4
+"""Of longer texts, as many as one step asks about more than once."""
 _CREDENTIALS = {"data": "credentials"}
 
 
@@ -72,6 +74,7 @@ class Labeler:
         "_instructions",
         "_plain",
         "_scan",
+        "_scan_long",
         "_scanner",
         "boundary",
         "catalogue",
@@ -86,6 +89,7 @@ class Labeler:
         self._in_language = lru_cache(_MEMO_SIZE)(self._read_language)
         self._scanner = Scanner(catalogue)
         self._scan = lru_cache(_MEMO_SIZE)(self._scanner.scan)
+        self._scan_long = lru_cache(_MEMO_LONG)(self._scanner.scan)
         self._instructions = InstructionReader(catalogue.marks)
 
     @property
@@ -213,7 +217,7 @@ class Labeler:
         return raised.replace(kinds=effect.kinds) if incoming else raised
 
     def _found_in(self, text: str) -> Any:
-        return self._scan(text) if len(text) <= _MEMO_TEXT else self._scanner.scan(text)
+        return self._scan(text) if len(text) <= _MEMO_TEXT else self._scan_long(text)
 
     def _raised(self, effect: Effect, levels: dict[str, str], reasons: tuple[str, ...]) -> Effect:
         """Return an effect that is at least as high; as it was, if it is that high already."""
@@ -223,14 +227,7 @@ class Labeler:
         if after == before:
             return effect
         raised = effect.replace(levels=scales.pairs(after), reasons=(*effect.reasons, *reasons))
-        return self._with_leak(raised)
-
-    def _with_leak(self, effect: Effect) -> Effect:
-        """Return an effect with the leak it would be, if it takes sensitive content outside."""
-        leak = self.catalogue.leaks.get(effect["data"])
-        if leak is None or not effect.leaves or leak in effect.kinds:
-            return effect
-        return effect.replace(kinds=tuple(sorted({*effect.kinds, leak})))
+        return _with_leak(raised, self.catalogue)
 
     # -- in view of the run so far ------------------------------------------------------------------------
 
@@ -299,8 +296,14 @@ class Labeler:
             READERS["http"](reading, args, entry.http)
             return reading.effect()
         if entry.language:
-            return self._text(entry.text(args), entry)
+            return self._text(entry.text(args), entry) if args else self._nothing(entry)
         return self._by_arguments(call, entry, args)
+
+    def _nothing(self, entry: ToolEntry) -> Effect:
+        """Return the effect of a call without any argument to a tool that runs a text: there is none to run."""
+        reading = self._open()
+        reading.act("looks", f"{entry.arguments[0]!r} is not given, so there is nothing to run")
+        return reading.effect()
 
     def _by_arguments(self, call: ToolCall, entry: ToolEntry, args: Mapping[str, object]) -> Effect:
         case = case_of(args, entry)
@@ -397,7 +400,7 @@ class Labeler:
                 ranks, source = hinted, "annotation"
                 reasons.append(why)
         network = ranks[reading.tool] == reading.network
-        return Effect(
+        guessed = Effect(
             self.catalogue.scales.pairs(ranks),
             source,
             tuple(reasons),
@@ -406,6 +409,7 @@ class Labeler:
             leaves=leaves and network,
             confidence=self.catalogue.confidence[source],
         )
+        return _with_leak(guessed, self.catalogue)
 
     def _guess(self, name: str) -> tuple[Ranks, str, str, tuple[str, ...], bool]:
         entry = self.catalogue.pattern(name)
@@ -452,7 +456,7 @@ def _plain_effects(catalogue: Catalogue, boundary: Boundary) -> dict[str, Effect
             first = effects.get(entry.names[0])
             if first is None:
                 external = catalogue.scales.level(entry.ranks, "tool") == network
-                first = Effect(
+                known = Effect(
                     catalogue.scales.pairs(entry.ranks),
                     "rule",
                     (entry.note or f"{entry.names[0]} is in the catalogue",),
@@ -461,8 +465,17 @@ def _plain_effects(catalogue: Catalogue, boundary: Boundary) -> dict[str, Effect
                     leaves=entry.leaves,
                     confidence=catalogue.confidence["rule"],
                 )
+                first = _with_leak(known, catalogue)
             effects[name] = first
     return effects
+
+
+def _with_leak(effect: Effect, catalogue: Catalogue) -> Effect:
+    """Return an effect with the leak it would be, if it takes sensitive content outside."""
+    leak = catalogue.leaks.get(effect["data"])
+    if leak is None or not effect.leaves or leak in effect.kinds:
+        return effect
+    return effect.replace(kinds=tuple(sorted({*effect.kinds, leak})))
 
 
 def _because(effect: Effect, reason: str) -> Effect:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from safetydrift.effects.history import History
+from safetydrift.states.task_words import bins, task_words
 from safetydrift.states.trajectory import Trajectory, fold
 
 TYPE_CHECKING = False
@@ -28,17 +29,18 @@ def label_trace(
         Where to count, by (layer that decided, tool name), how the effects were found; layers are those of
         `Effect.source`.
     """
-    proposed, effects, kinds = [], [], []
+    proposed, effects, kinds, orders = [], [], [], []
     history = History().hears(trace.prompt) if trace.prompt else History()
     for step in trace.steps:
         if step.said:
             history = history.hears(step.said)
         intended = labeler.propose(step.call, history)
         happened = labeler.effect(step, intended, history)
-        history = labeler.remember(history, step, happened)
+        before, history = history, labeler.remember(history, step, happened)
         proposed.append(space.effect_index(intended))
         effects.append(space.effect_index(happened))
         kinds.append(intended.kinds)
+        orders.append(bins(history.ordered_since(before)))
         if tally is not None:
             key = (intended.source, step.call.name)
             tally[key] = tally.get(key, 0) + 1
@@ -48,6 +50,8 @@ def label_trace(
         effects=tuple(effects),
         proposed=tuple(proposed),
         kinds=tuple(kinds),
+        words=task_words(trace.prompt),
+        orders=tuple(orders) if any(orders) else (),
         tools=tuple([step.call.name for step in trace.steps]),
         source=trace.source,
         task=trace.task,

@@ -12,7 +12,7 @@ from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from safetydrift.effects.boundary import Boundary
     from safetydrift.effects.catalogue import Catalogue
@@ -27,6 +27,7 @@ MAX_NESTING = 8
 _BUDGET = 4 * MAX_TEXT
 _MAX_REASONS = 12
 _MAX_DESTINATIONS = 16
+_MAX_OPERANDS = 64
 _MAX_SHOWN = 60
 
 
@@ -128,15 +129,23 @@ class Reading:
         act = self.catalogue.acts[name]
         self.add(act.ranks, reason, kinds=act.kinds, external=act.external, leaves=act.leaves)
 
-    def runs(self, program: str) -> None:
+    def runs(self, program: str, operands: Sequence[str] = ()) -> None:
         """Add that a program named by its path is run; its name may tell that it only looks."""
         shell = self.catalogue.shell
         _, _, name = program.rpartition("/")
-        if name in shell.checkers and not program.startswith(tuple(shell.unchecked)):
+        looks = name in shell.checkers and name not in shell.makers and not self._keeps(operands)
+        if looks and not program.startswith(tuple(shell.unchecked)):
             self.act("checks", f"runs {shown(program)}, a name for a program that looks and reports")
             self.confidence = min(self.confidence, self.catalogue.confidence["pattern"])
         else:
             self.act("runs", f"runs the local program {shown(program)}")
+
+    def _keeps(self, operands: Sequence[str]) -> bool:
+        """Return whether a program is told where to put its result: an option says it, or a further operand."""
+        results = self.catalogue.shell.results
+        files = [word for word in operands[:_MAX_OPERANDS] if not word.startswith("-")]
+        told = any(word in results or word.partition("=")[0] in results for word in operands if word[:1] == "-")
+        return told or any(not results.isdisjoint(word.split("/")) for word in files[1:])
 
     def hides(self, reason: str) -> None:
         """Add something that keeps its meaning from us, so that anything may be behind it."""

@@ -13,7 +13,8 @@ and every other line one run::
 ``effects``, ``proposed`` and ``states`` are indices of the header's space; ``states`` has one entry more than there
 are steps, ``proposed`` is left out where it equals ``effects``, and so is every label field that says nothing.
 ``kinds``, where any call would complete a violation, has one number per step: bit ``i`` stands for kind ``i`` of
-`KINDS`, in that order.
+`KINDS`, in that order. ``words``, where the task is known, are its words as `task_words` numbers them; ``orders`` has,
+by the number of the step, those of what its result said to the agent as if it gave orders.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from safetydrift.effects.catalogue.acts import KINDS
-from safetydrift.errors import SpaceError, SpaceMismatchError, TraceFormatError
+from safetydrift.errors import SpaceMismatchError, TraceFormatError
 from safetydrift.formats.native import RecordedLabel
+from safetydrift.states.projection import project, projection
 from safetydrift.states.space import StateSpace
+from safetydrift.states.task_words import WORD_BINS
 from safetydrift.states.trajectory import Trajectory, fold
 from safetydrift.trace import Ending
 
@@ -50,6 +53,8 @@ class _Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     proposed: list[int] | None = None
     tools: list[str] = []
     kinds: list[int] = []
+    words: list[int] = []
+    orders: dict[str, list[int]] = {}
     source: str = ""
     task: str = ""
     category: str = ""
@@ -104,6 +109,8 @@ def encode_run(run: Trajectory) -> bytes:
             proposed=None if run.proposed == run.effects else list(run.proposed),
             tools=list(run.tools),
             kinds=[_bits(kinds) for kinds in run.kinds] if any(run.kinds) else [],
+            words=list(run.words),
+            orders={str(step): list(found) for step, found in enumerate(run.orders, 1) if found},
             source=run.source,
             task=run.task,
             category=run.category,
@@ -185,24 +192,10 @@ def _read_header(first: tuple[int, bytes | None], path: str) -> StateSpace:
 
 
 def _translate(recorded: StateSpace, space: StateSpace, path: str) -> tuple[int, ...]:
-    missing = [
-        d.name for d in space.dimensions if d.name not in {known.name for known in recorded.dimensions}
-    ]
-    if missing:
-        raise SpaceMismatchError(
-            f"{path}: its runs were labelled without the dimension {missing[0]!r} of space {space.name!r}; "
-            "label the traces again in that space"
-        )
-    mine = {dimension.name for dimension in space.dimensions}
     try:
-        return tuple(
-            space.encode({name: level for name, level in recorded.decode(effect).items() if name in mine})
-            for effect in range(recorded.n_states)
-        )
-    except SpaceError as error:
-        raise SpaceMismatchError(
-            f"{path}: its runs cannot be read in space {space.name!r}: {error}"
-        ) from error
+        return projection(recorded, space)
+    except SpaceMismatchError as error:
+        raise SpaceMismatchError(f"{path}: {error}") from error
 
 
 def _check(run: _Run, space: StateSpace) -> None:
@@ -213,6 +206,10 @@ def _check(run: _Run, space: StateSpace) -> None:
         not 0 <= bits < len(_KINDS_OF) for bits in run.kinds
     ):
         raise ValueError("the kinds of violation are not one set per step")
+    if not run.orders.keys() <= {str(step) for step in range(1, len(run.effects) + 1)}:
+        raise ValueError("orders stand at a step that the run does not have")
+    if any(not 0 <= word < WORD_BINS for words in (run.words, *run.orders.values()) for word in words):
+        raise ValueError(f"a word of the task lies outside 0 to {WORD_BINS - 1}")
     if any(not 0 <= effect < space.n_states for effect in (*run.effects, *proposed)):
         raise ValueError(f"an effect lies outside 0 to {space.n_states - 1}")
     if list(fold(space, run.effects)) != run.states:
@@ -220,18 +217,17 @@ def _check(run: _Run, space: StateSpace) -> None:
 
 
 def _trajectory(run: _Run, space: StateSpace, translation: tuple[int, ...] | None) -> Trajectory:
-    effects, proposed, states = run.effects, run.proposed, tuple(run.states)
-    if translation is not None:
-        effects = [translation[effect] for effect in effects]
-        proposed = None if proposed is None else [translation[effect] for effect in proposed]
-        states = fold(space, effects)
-    return Trajectory(
+    trajectory = Trajectory(
         run.id,
-        states=states,
-        effects=tuple(effects),
-        proposed=None if proposed is None else tuple(proposed),
+        states=tuple(run.states),
+        effects=tuple(run.effects),
+        proposed=None if run.proposed is None else tuple(run.proposed),
         tools=tuple(run.tools),
         kinds=tuple([_KINDS_OF[bits] for bits in run.kinds]),
+        words=tuple(run.words),
+        orders=tuple([tuple(run.orders.get(str(step), ())) for step in range(1, len(run.states))])
+        if run.orders
+        else (),
         source=run.source,
         task=run.task,
         category=run.category,
@@ -239,3 +235,4 @@ def _trajectory(run: _Run, space: StateSpace, translation: tuple[int, ...] | Non
         ending=run.ending,
         label=run.label.label(),
     )
+    return trajectory if translation is None else project(trajectory, translation, space)

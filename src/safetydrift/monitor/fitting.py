@@ -94,12 +94,13 @@ def fit_chains(
     }
     parts = list(evidence.values())
     evidence = {AGGREGATE: sum(parts[1:], start=parts[0]), **{k: v for k, v in evidence.items() if k}}
-    return FittedChains(rows, evidence, _estimate(evidence, rows, space, settings), dict(left_out), settings)
+    return FittedChains(rows, evidence, estimate_chains(evidence, rows, space, settings), dict(left_out), settings)
 
 
-def _estimate(
+def estimate_chains(
     evidence: Mapping[str, Evidence], rows: Rows, space: StateSpace, settings: FitSettings
 ) -> dict[str, AbsorbingChain]:
+    """Estimate the chain of each category from what it showed; `AGGREGATE` is what the others may lean on."""
     absorbing, names = rows.absorbing, rows.chain_names
     if settings.estimator is Estimator.SMOOTHED:
         support = rows.support(space)

@@ -56,6 +56,10 @@ class Trajectory(Value):
         State indices before the first step and after each: one more than there are steps.
     kinds
         Per step, the kinds of violation that the proposed call would complete (`Effect.kinds`).
+    words
+        The words of the task, as `task_words` gives them.
+    orders
+        Per step, the words of what its result said to the agent as if it gave orders, in the same form; empty for most.
     """
 
     __slots__ = (
@@ -66,11 +70,13 @@ class Trajectory(Value):
         "kinds",
         "label",
         "model",
+        "orders",
         "proposed",
         "source",
         "states",
         "task",
         "tools",
+        "words",
     )
     id: str
     source: str
@@ -82,6 +88,8 @@ class Trajectory(Value):
     proposed: tuple[int, ...]
     states: tuple[int, ...]
     kinds: tuple[tuple[str, ...], ...]
+    words: tuple[int, ...]
+    orders: tuple[tuple[int, ...], ...]
     ending: Ending
     label: Label
 
@@ -93,6 +101,8 @@ class Trajectory(Value):
         effects: tuple[int, ...],
         proposed: tuple[int, ...] | None = None,
         kinds: tuple[tuple[str, ...], ...] = (),
+        words: tuple[int, ...] = (),
+        orders: tuple[tuple[int, ...], ...] = (),
         tools: tuple[str, ...] = (),
         source: str = "",
         task: str = "",
@@ -112,6 +122,8 @@ class Trajectory(Value):
             proposed=effects if proposed is None else proposed,
             states=states,
             kinds=kinds or ((),) * len(effects),
+            words=words,
+            orders=orders or ((),) * len(effects),
             ending=ending,
             label=Label() if label is None else label,
         )

@@ -300,7 +300,7 @@ def _anywhere(pattern: str) -> str:
     return f"*{core if core.startswith('*') else '/' + core}{'' if core.endswith('*') else '/'}*"
 
 
-PATHS = ("files", "words", "deleted", "written", "copied")
+PATHS = ("files", "words", "deleted", "written", "edited", "copied")
 """What the operands of a program may be."""
 
 
@@ -314,6 +314,10 @@ class ProgramCase:
     words
         Globs for any one word, or for two neighbours joined by a space. Where both sets are given, both
         must match.
+    lacks
+        Globs for words that must not be there.
+    paths
+        As in `ProgramEntry`, where it differs from what the program's entry says; else None.
     ranks
         What the effect then is, in the dimensions it names.
     kinds, leaves
@@ -323,13 +327,15 @@ class ProgramCase:
         (``docker exec CONTAINER COMMAND``).
     """
 
-    __slots__ = ("first", "kinds", "leaves", "note", "ranks", "skip", "words", "wraps")
+    __slots__ = ("first", "kinds", "lacks", "leaves", "note", "paths", "ranks", "skip", "words", "wraps")
 
     def __init__(self, entry: Entry, scales: Scales) -> None:
         self.first = Globs(entry.texts("first"))
         self.words = Globs(entry.texts("words"))
-        if not self.first and not self.words:
-            raise CatalogueError(f"{entry.where}: lacks 'first' or 'words'")
+        self.lacks = Globs(entry.texts("lacks"))
+        if not self.first and not self.words and not self.lacks:
+            raise CatalogueError(f"{entry.where}: lacks 'first', 'words' or 'lacks'")
+        self.paths = None if entry.get("paths") is None else known_paths(entry)
         self.ranks: Ranks = scales.read(entry.required("effect"), entry.where, whole=False)
         self.kinds = read_kinds(entry)
         self.leaves = entry.flag("leaves")
@@ -407,7 +413,7 @@ class ProgramEntry:
         The effect when no case holds; of a program that wraps another, its effect when it wraps nothing.
     paths
         What its operands are: ``"files"`` whose content is read or carried, files that are ``"deleted"`` or
-        ``"written"``, or ``"copied"`` to the last of them; ``"words"`` if any word may name a file, so that only
+        ``"written"``, ``"edited"`` in place, or ``"copied"`` to the last of them; ``"words"`` if any word may name a file, so that only
         telling names count; else empty.
     outputs
         Globs for options whose value is a file that it writes.
@@ -437,7 +443,8 @@ class ProgramEntry:
     leaves
         Whether it carries content out, so that it is a leak if the content is sensitive.
     stdin
-        ``"code"`` if it runs what it is fed, ``"operands"`` if what it is fed are further operands.
+        ``"code"`` if it runs what it is fed, ``"operands"`` if what it is fed are further operands, ``"words"`` if
+        the lines of it are commands of its own, which count as further words.
     cases
         Refinements, the first that holds decides.
     """
@@ -469,9 +476,7 @@ class ProgramEntry:
         self.ranks: Ranks = scales.read(entry.required("effect"), entry.where)
         self.kinds = read_kinds(entry)
         self.leaves = entry.flag("leaves")
-        self.paths = entry.text("paths")
-        if self.paths and self.paths not in PATHS:
-            raise CatalogueError(f"{entry.where}: paths is one of {', '.join(PATHS)}, got {self.paths!r}")
+        self.paths = known_paths(entry)
         self.outputs = Globs(entry.texts("outputs"))
         self.valued = frozenset(entry.texts("valued"))
         self.skip = entry.count("skip")
@@ -488,8 +493,8 @@ class ProgramEntry:
         self.executes = frozenset(entry.texts("executes"))
         self.evaluates = entry.flag("evaluates")
         self.stdin = entry.text("stdin")
-        if self.stdin not in {"", "code", "operands"}:
-            raise CatalogueError(f"{entry.where}: stdin is 'code' or 'operands', got {self.stdin!r}")
+        if self.stdin not in {"", "code", "operands", "words"}:
+            raise CatalogueError(f"{entry.where}: stdin is 'code', 'operands' or 'words', got {self.stdin!r}")
         self.cases = tuple([ProgramCase(part, scales) for part in entry.parts("cases")])
         self.note = entry.text("note")
         entry.done()
@@ -512,11 +517,31 @@ class ShellEntry:
         Variables whose value a shell or a program runs as a command.
     checkers
         Globs for the names of programs of the task that only look and report, as far as their names tell.
+    makers
+        Globs for names that also say that something is made: such a program is no mere checker.
+    results
+        Directories where results go: a checker that is given a place in one as a further operand writes there.
     unchecked
         Directories whose programs are not taken at their names: what lies there was just written.
+    lookers
+        Globs for the names of programs nobody knows that only look, as far as their names tell.
+    asking
+        First operands that only ask a program nobody knows for something.
     """
 
-    __slots__ = ("checkers", "directories", "discard", "inquiries", "known", "running", "unchecked")
+    __slots__ = (
+        "asking",
+        "checkers",
+        "directories",
+        "discard",
+        "inquiries",
+        "known",
+        "lookers",
+        "makers",
+        "results",
+        "running",
+        "unchecked",
+    )
 
     def __init__(self, entry: Entry) -> None:
         self.known = entry.texts("known")
@@ -526,6 +551,10 @@ class ShellEntry:
         self.directories = frozenset(entry.texts("directories"))
         self.checkers = Globs(entry.texts("checkers"), fold=True)
         self.unchecked = entry.texts("unchecked")
+        self.makers = Globs(entry.texts("makers"), fold=True)
+        self.results = frozenset(entry.texts("results"))
+        self.lookers = Globs(entry.texts("lookers"), fold=True)
+        self.asking = frozenset(entry.texts("asking"))
         entry.done()
 
 
@@ -539,6 +568,14 @@ class NotedEffect:
         self.kinds = read_kinds(entry)
         self.note = entry.text("note")
         entry.done()
+
+
+def known_paths(entry: Entry) -> str:
+    """Return what an entry says the operands are; empty if it says nothing."""
+    paths = entry.text("paths")
+    if paths and paths not in PATHS:
+        raise CatalogueError(f"{entry.where}: paths is one of {', '.join(PATHS)}, got {paths!r}")
+    return paths
 
 
 def known_language(entry: Entry, languages: Collection[str], *, required: bool = False) -> str:

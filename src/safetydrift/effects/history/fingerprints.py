@@ -12,10 +12,11 @@ import re
 from base64 import b64decode
 from binascii import Error as Base64Error
 from functools import lru_cache
+from itertools import accumulate
 from urllib.parse import unquote_plus
 from zlib import crc32
 
-from safetydrift.effects.history.words import bounded
+from safetydrift.effects.history.words import bounded, letters_of
 from safetydrift.value import Value
 
 TYPE_CHECKING = False
@@ -36,7 +37,6 @@ MAX_GRAMS = 512
 _SHORTEST = 6
 _ENOUGH = 2
 
-_WORD = re.compile(r"[^\W_]+")
 _BETWEEN_BLANKS = re.compile(r"[^\s\"'`=,;:&?<>()\[\]{}]+")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{16,}={0,2}")
 _HEX = re.compile(r"(?:0x|\\x)?[0-9a-fA-F]{2}(?:[ :]?(?:\\x)?[0-9a-fA-F]{2}){7,}")
@@ -82,7 +82,8 @@ def fingerprint(level: str, text: str, secrets: Iterable[str]) -> Fingerprints:
         The secrets found in it.
     """
     found = _shingles(text)
-    shingles = sorted(kept for kept in found if len(found) <= ALL_KEPT or kept % KEEP == 0)[:MAX_SHINGLES]
+    shingles = found if len(found) <= ALL_KEPT else [kept for kept in found if kept % KEEP == 0]
+    shingles = sorted(shingles)[:MAX_SHINGLES] if len(shingles) > MAX_SHINGLES else shingles
     letters: set[int] = set()
     for secret in secrets:
         letters.update(_grams(_letters(secret[:MAX_SECRET])))
@@ -118,12 +119,16 @@ def carries(
 
 @lru_cache(256)
 def _shingles(text: str) -> frozenset[int]:
-    found = _WORD.findall(bounded(text).lower())
+    found = letters_of(bounded(text))
     if len(found) < SHINGLE:
         return frozenset()
     encoded = [word.encode("utf-8", "replace") + b" " for word in found]
+    together, ends = b"".join(encoded), list(accumulate(map(len, encoded)))
     return frozenset(
-        [crc32(b"".join(encoded[at : at + SHINGLE])) for at in range(len(encoded) - SHINGLE + 1)]
+        [
+            crc32(together[start:end])
+            for start, end in zip((0, *ends), ends[SHINGLE - 1 :])  # noqa: B905  # the last starts begin no run
+        ]
     )
 
 
@@ -137,7 +142,7 @@ def _runs(text: str) -> Iterator[bytes]:
 
 
 def _letters(text: str) -> bytes:
-    return "".join(_WORD.findall(text.lower())).encode("utf-8", "replace")
+    return "".join(letters_of(text)).encode("utf-8", "replace")
 
 
 def _grams(letters: bytes) -> Iterator[int]:

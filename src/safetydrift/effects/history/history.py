@@ -124,6 +124,12 @@ class History(Value):
             self.repeatable,
         )
 
+    def ordered_since(self, before: History) -> frozenset[int]:
+        """Return digests of the words that passages which speak to the agent have brought since an earlier moment."""
+        if self.instructed is before.instructed:
+            return frozenset()
+        return frozenset().union(*self.instructed).difference(*before.instructed)
+
     def origin(self, value: str) -> str:
         """Return where a value comes from: the source that speaks most for it, an instruction before mere content."""
         parts = parts_of(value)

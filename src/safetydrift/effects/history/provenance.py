@@ -8,6 +8,7 @@ in longer ones; what could come from anywhere (small numbers, dates, truth value
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 from safetydrift.effects.history.history import FOREIGN, INSTRUCTED, NAMED, OWN, UNKNOWN
 from safetydrift.effects.languages.addresses import addresses_in
@@ -40,7 +41,8 @@ _LONG_NUMBER = re.compile(r"\b[A-Z]{0,2}\d(?:[ -]?[A-Z0-9]){7,33}\b")
 
 def scalars(args: Mapping[str, object]) -> Iterator[tuple[str, str]]:
     """Yield every text and number in the arguments with the name it stands under, down to a bounded depth."""
-    waiting: list[tuple[str, object, int]] = [(str(name), value, 0) for name, value in args.items()][::-1]
+    given = islice(args.items(), 4 * MAX_VALUES)
+    waiting: list[tuple[str, object, int]] = [(_named(name), value, 0) for name, value in given][::-1]
     taken = 0
     while waiting and taken < 4 * MAX_VALUES:
         name, value, depth = waiting.pop()
@@ -50,7 +52,8 @@ def scalars(args: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         elif isinstance(value, int | float) and not isinstance(value, bool):
             yield name, f"{value:.12g}" if isinstance(value, float) else _digits(value)
         elif depth < MAX_DEPTH and hasattr(value, "items"):
-            waiting += [(str(key), item, depth + 1) for key, item in list(value.items())[:MAX_VALUES]][::-1]
+            items = islice(value.items(), MAX_VALUES)
+            waiting += [(_named(key), item, depth + 1) for key, item in items][::-1]
         elif depth < MAX_DEPTH and isinstance(value, list | tuple):
             waiting += [(name, item, depth + 1) for item in value[:MAX_VALUES]][::-1]
 
@@ -92,6 +95,11 @@ def _in_prose(text: str) -> Iterator[str]:
     yield from addresses_in(text)
     for match in _LONG_NUMBER.finditer(text[: 64 * SHORT]):
         yield match[0]
+
+
+def _named(key: object) -> str:
+    """Return the name that a key is; what is no text names nothing."""
+    return key if isinstance(key, str) else ""
 
 
 def _digits(number: int) -> str:

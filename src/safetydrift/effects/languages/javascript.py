@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from safetydrift.effects.languages.code.judging import Judge
 from safetydrift.effects.languages.code.program import Program
+from safetydrift.effects.languages.trees import syntax_tree
 from safetydrift.effects.reading import UnreadableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from tree_sitter import Language, Tree
+    from tree_sitter import Node
 
     from safetydrift.effects.reading import Reading
 
@@ -17,8 +18,6 @@ MAX_CODE = 32 * 1024
 """Longer texts are not read: the grammar takes its time over texts that are full of mistakes."""
 _STEPS, _CHARACTERS_PER_STEP = 400, 10
 """How often the grammar may report progress: a few times as often as it does over usual code."""
-_CHUNK = 1 << 16
-_LANGUAGES: list[Language] = []
 
 
 def read_javascript(reading: Reading, text: str) -> None:
@@ -36,46 +35,34 @@ def read_javascript(reading: Reading, text: str) -> None:
     from safetydrift.effects.languages.code.javascript_tree import read_tree  # noqa: PLC0415  # few processes need it
 
     reading.act("computes", "runs JavaScript")
-    tree = _parsed(text.encode("utf-8", "replace"))
-    if tree is None or tree.root_node.has_error:
+    source = text.encode("utf-8", "replace")
+    root = _parsed(source)
+    if root is None or root.has_error:
         reading.act("runs", "runs code that does not parse as JavaScript")
-    if tree is None:
+    if root is None:
         from safetydrift.effects.languages.scripts import read_words  # noqa: PLC0415  # few texts need it
 
         read_words(reading, "javascript", text)
         return
     program = Program(reading.catalogue.calls["javascript"], ROOTS)
     try:
-        read_tree(program, tree.root_node)
+        read_tree(program, root, source)
         Judge(reading, program).everything()
     except RecursionError:
         raise UnreadableError("JavaScript that nests too deeply") from None
 
 
-def _parsed(text: bytes) -> Tree | None:
-    """Return the syntax tree; None if the grammar finds its way in the text too slowly.
+def _parsed(source: bytes) -> Node | None:
+    """Return the root of the syntax tree; None if the grammar finds its way in the text too slowly.
 
     It searches for the least wrong reading of what is no JavaScript, in a time that may grow with the square of the
     length. So it may only take so many steps, which are counted and not timed: the answer is always the same.
     """
-    # The grammar is compiled code, which a process that meets no JavaScript need not load.
-    from tree_sitter import Language, Parser  # noqa: PLC0415
-
-    if not _LANGUAGES:
-        from tree_sitter_javascript import language  # noqa: PLC0415
-
-        _LANGUAGES.append(Language(language()))
-    left = [_STEPS + len(text) // _CHARACTERS_PER_STEP]
+    left = _STEPS + len(source) // _CHARACTERS_PER_STEP
 
     def exhausted(*_progress: object) -> bool:
-        left[0] -= 1
-        return left[0] < 0
+        nonlocal left
+        left -= 1
+        return left < 0
 
-    def from_here(start: int, _point: object) -> bytes:
-        return text[start : start + _CHUNK]
-
-    try:
-        tree: Tree = Parser(_LANGUAGES[0]).parse(from_here, progress_callback=exhausted)
-    except ValueError:
-        return None
-    return tree
+    return syntax_tree("tree_sitter_javascript", source, exhausted)

@@ -47,15 +47,15 @@ _FUNCTIONS = frozenset(
 _ADDING = frozenset(("push", "unshift"))
 
 
-def read_tree(program: Program, root: Node) -> None:
-    """Fill a program with what a tree holds.
+def read_tree(program: Program, root: Node, source: bytes) -> None:
+    """Fill a program with what the tree of a source holds.
 
     Raises
     ------
     UnreadableError
         If an expression nests too deeply.
     """
-    reader = _Tree(program)
+    reader = _Tree(program, source)
     left: list[tuple[Node, str]] = [(root, "")]
     while left:
         node, function = left.pop()
@@ -80,19 +80,22 @@ def _character(match: re.Match[str]) -> str:
     return _ESCAPED.get(match[4], match[4])
 
 
-def _text(node: Node | None) -> str:
-    return "" if node is None or node.text is None else node.text.decode("utf-8", "replace")
-
-
 class _Tree:
     """Turns the nodes of a tree into expressions, and notes in the program what they bind and call."""
 
-    __slots__ = ("_bodies", "_depth", "program")
+    __slots__ = ("_bodies", "_depth", "_source", "program")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, source: bytes) -> None:
         self.program = program
+        self._source = source
         self._depth = 0
         self._bodies: list[Node] = []
+
+    def _text(self, node: Node | None) -> str:
+        """Return what stands at a node; nothing where there is none."""
+        return (
+            "" if node is None else self._source[node.start_byte : node.end_byte].decode("utf-8", "replace")
+        )
 
     # -- statements ---------------------------------------------------------------------------------------
 
@@ -112,7 +115,7 @@ class _Tree:
         return bodies, function
 
     def _function(self, node: Node) -> tuple[list[Node], str]:
-        name = _text(node.child_by_field_name("name"))
+        name = self._text(node.child_by_field_name("name"))
         parameters = node.child_by_field_name("parameters")
         self.program.routine(name, self._parameters(parameters))
         body = node.child_by_field_name("body")
@@ -126,7 +129,7 @@ class _Tree:
             value = child.child_by_field_name("right")
             if value is not None:
                 self.target(inner, self.expression(value))
-            names.append(_text(inner))
+            names.append(self._text(inner))
         self.program.parameters(names)
         return names
 
@@ -136,7 +139,7 @@ class _Tree:
             return
         name = node.child_by_field_name("name")
         if value.type in _FUNCTIONS and name is not None:
-            self.program.routine(_text(name), self._parameters(value.child_by_field_name("parameters")))
+            self.program.routine(self._text(name), self._parameters(value.child_by_field_name("parameters")))
         self.target(name, self.expression(value))
 
     def _loop(self, node: Node, _function: str) -> None:
@@ -151,18 +154,18 @@ class _Tree:
 
     def _import(self, node: Node, _function: str) -> None:
         source = node.child_by_field_name("source")
-        module = unescaped(_text(source)[1:-1]).removeprefix("node:")
+        module = unescaped(self._text(source)[1:-1]).removeprefix("node:")
         name = module.replace("/", ".")
         self.program.imported.append("./" if module[:1] in {".", "/"} else name)
         left = list(node.named_children)
         while left:
             child = left.pop()
             if child.type == "import_specifier":
-                given = _text(child.child_by_field_name("name"))
-                alias = _text(child.child_by_field_name("alias"))
+                given = self._text(child.child_by_field_name("name"))
+                alias = self._text(child.child_by_field_name("alias"))
                 self.program.bind(alias or given, Reference(f"{name}.{given}"))
             elif child.type == "identifier":
-                self.program.bind(_text(child), Reference(name))
+                self.program.bind(self._text(child), Reference(name))
             elif child.type in {"import_clause", "named_imports", "namespace_import"}:
                 left += child.named_children
 
@@ -177,9 +180,9 @@ class _Tree:
             return
         kind = node.type
         if kind in {"identifier", "shorthand_property_identifier_pattern"}:
-            self.program.bind(_text(node), value)
+            self.program.bind(self._text(node), value)
         elif kind == "member_expression":
-            self.program.bind("." + _text(node.child_by_field_name("property")), value)
+            self.program.bind("." + self._text(node.child_by_field_name("property")), value)
             self._assigned(node, value)
         elif kind == "subscript_expression":
             self.expression(node)
@@ -195,13 +198,13 @@ class _Tree:
     def _pattern(self, child: Node, value: Expression) -> None:
         """Note one part of ``{a, b: c, d = 1} = value``."""
         key = child.child_by_field_name("key") or child.child_by_field_name("left") or child
-        part = Attribute(value, _text(key))
+        part = Attribute(value, self._text(key))
         self.target(child.child_by_field_name("value") or key, part)
 
     def _assigned(self, node: Node, value: Expression) -> None:
         """Let an assignment to a part of something known count as a call: ``location.href = address``."""
         base = self.expression(node.child_by_field_name("object"), mention=False)
-        name = _text(node.child_by_field_name("property"))
+        name = self._text(node.child_by_field_name("property"))
         self.program.call(Call(Attribute(base, name + "="), (value,)))
 
     # -- expressions --------------------------------------------------------------------------------------
@@ -235,7 +238,7 @@ class _Tree:
         if single is None:
             self._parameters(node.child_by_field_name("parameters"))
         else:
-            self.program.parameters([_text(single)])
+            self.program.parameters([self._text(single)])
         body = node.child_by_field_name("body")
         if body is not None and body.type == "statement_block":
             self._later(body)
@@ -247,11 +250,11 @@ class _Tree:
         return OPAQUE
 
     def _string(self, node: Node) -> Expression:
-        return Constant(unescaped(_text(node)[1:-1]))
+        return Constant(unescaped(self._text(node)[1:-1]))
 
     def _number(self, node: Node) -> Expression:
         try:
-            return Constant(int(_text(node)[:20].replace("_", "").rstrip("n"), 0))
+            return Constant(int(self._text(node)[:20].replace("_", "").rstrip("n"), 0))
         except ValueError:
             return Constant(0.5)
 
@@ -265,15 +268,15 @@ class _Tree:
                 inner = child.named_children
                 parts.append(self.expression(inner[0]) if inner else OPAQUE)
             else:
-                parts.append(Constant(unescaped(_text(child))))
+                parts.append(Constant(unescaped(self._text(child))))
         return Joined(parts)
 
     def _name(self, node: Node) -> Expression:
-        return Name(_text(node))
+        return Name(self._text(node))
 
     def _member(self, node: Node) -> Expression:
         base = self.expression(node.child_by_field_name("object"), mention=False)
-        return Attribute(base, _text(node.child_by_field_name("property")))
+        return Attribute(base, self._text(node.child_by_field_name("property")))
 
     def _subscript(self, node: Node) -> Expression:
         base = self.expression(node.child_by_field_name("object"), mention=False)
@@ -315,7 +318,7 @@ class _Tree:
 
     def _binary(self, node: Node) -> Expression:
         """Read a chain of additions without nesting: long texts are often put together so."""
-        operator = _text(node.child_by_field_name("operator"))
+        operator = self._text(node.child_by_field_name("operator"))
         left, right = node.child_by_field_name("left"), node.child_by_field_name("right")
         if operator in {"||", "??", "&&"}:
             return Choice((self.expression(left), self.expression(right)))
@@ -328,7 +331,7 @@ class _Tree:
         return Joined([self.expression(part) for part in (left, *reversed(parts))])
 
     def _adds(self, node: Node) -> bool:
-        return _text(node.child_by_field_name("operator")) == "+"
+        return self._text(node.child_by_field_name("operator")) == "+"
 
     def _ternary(self, node: Node) -> Expression:
         self.expression(node.child_by_field_name("condition"))
@@ -348,25 +351,25 @@ class _Tree:
                 key = child.child_by_field_name("key")
                 items[self._key(key)] = self.expression(child.child_by_field_name("value"))
             elif child.type == "shorthand_property_identifier":
-                items[_text(child)] = self.expression(child)
+                items[self._text(child)] = self.expression(child)
             else:
                 self.expression(child)
         return Table(items)
 
     def _key(self, node: Node | None) -> str:
         if node is not None and node.type == "string":
-            return unescaped(_text(node)[1:-1])
+            return unescaped(self._text(node)[1:-1])
         if node is not None and node.type == "computed_property_name":
             self._others(node)
             return ""
-        return _text(node)
+        return self._text(node)
 
     def _assignment(self, node: Node) -> Expression:
         value = self.expression(node.child_by_field_name("right"))
         left = node.child_by_field_name("left")
         if node.type == "augmented_assignment_expression":
             if left is not None and left.type == "identifier":
-                self.program.grow(_text(left), value)
+                self.program.grow(self._text(left), value)
             return OPAQUE
         self.target(left, value)
         return value

@@ -10,6 +10,7 @@ from __future__ import annotations
 from safetydrift.effects.catalogue.scales import join
 from safetydrift.effects.languages.shell.grammar import first_trouble, parse
 from safetydrift.effects.languages.shell.outputs import MAX_OUTPUT
+from safetydrift.effects.languages.shell.placeholders import filled_in
 from safetydrift.effects.languages.shell.redirections import (
     REDIRECTIONS,
     Redirections,
@@ -67,7 +68,8 @@ class _Shell(Redirections):
 
     def top(self, text: str) -> None:
         """Read a whole text, and then the functions in it that nobody called."""
-        self._text(text)
+        for example in filled_in(text, self.reading.catalogue.programs):
+            self._text(example)
         self.scope.arguments = None
         for function in list(self.scope.functions.values()):
             if not function.called:
@@ -90,6 +92,9 @@ class _Shell(Redirections):
         """Read the body of a function with its arguments; one that calls itself is not followed again."""
         function.called = True
         if function.open:
+            if fed is not None and fed.words and self.scope.functions.get(fed.words[0]) is function:
+                self.reading.act("runs", "a function starts itself")
+                self.reading.act("deletes", "a function starts itself twice over, until the host has no room left")
             return
         self.reading.pay(function.body.end_byte - function.body.start_byte)
         before, self.scope.arguments = self.scope.arguments, tuple(arguments)
@@ -119,6 +124,7 @@ class _Shell(Redirections):
     def substituted(self, node: Node) -> str:
         """Read the commands of a substitution; return its output, `Computed` where that is not known."""
         reading = self.reading
+        reading.pay(4 * _PRICE)
         outside, reading.ranks = reading.ranks, reading.catalogue.scales.lowest
         self.enter()
         self.scope.branches += 1
@@ -160,16 +166,20 @@ class _Shell(Redirections):
         return None
 
     def _all(self, nodes: Iterable[Node], fed: Fed | None) -> str | None:
-        printed: list[str] | None = []
+        printed: list[str] = []
+        whole = True
         for child in nodes:
             if not child.is_named:
                 continue
             text = self._statement(child, fed)
-            if text is None or printed is None or sum(map(len, printed)) > MAX_OUTPUT:
-                printed = None
+            if text is None or sum(map(len, printed)) > MAX_OUTPUT:
+                whole = False
             elif text:
                 printed.append(text)
-        return None if printed is None else joined(printed)
+        if whole:
+            return joined(printed)
+        self.part = joined(printed) if printed else ""
+        return None
 
     def _list(self, node: Node, fed: Fed | None) -> str | None:
         """Read ``a && b || c``, which nests to the left as deep as it is long."""
@@ -196,8 +206,9 @@ class _Shell(Redirections):
         printed: str | None = ""
         for child in node.children:
             if child.is_named:
+                self.part = ""
                 printed = self._statement(child, fed)
-                fed = Fed(printed, self._last_words(child))
+                fed = Fed(printed, self._last_words(child), self.part)
         self.depth -= 1
         return printed
 
@@ -360,6 +371,7 @@ class _Shell(Redirections):
                 self._trouble(child, fed)
             elif kind not in {"comment", "$"}:
                 words += self.fields(child)
+        self.end = node.end_byte
         printed = self._runs(words, choice, fed)
         return "" if silent else printed
 

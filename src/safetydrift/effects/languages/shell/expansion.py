@@ -48,6 +48,8 @@ class Expander(ABC):
     def __init__(self, reading: Reading, scope: Scope) -> None:
         self.reading, self.scope = reading, scope
         self.source = b""
+        self.end = 0
+        self.part = ""
         self.depth = 0
 
     @abstractmethod

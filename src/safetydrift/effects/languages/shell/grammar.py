@@ -7,19 +7,18 @@ stopped when it has done too much; the amount depends on the text alone, never o
 from __future__ import annotations
 
 import re
-from functools import cache
 
+from safetydrift.effects.languages.trees import syntax_tree
 from safetydrift.effects.reading import MAX_TEXT, UnreadableError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tree_sitter import Language, Node
+    from tree_sitter import Node
 
 MAX_WORK = 100_000
 """The grammar's work on one text; ordinary scripts of 5,000 characters need half of it at most."""
-_CHUNK = 4096
 _CONTINUED = re.compile(r"(?<=[^\s\\])\\\n(?=[^\s\\])")
 _LOST_SIGNS = frozenset((b"<", b">", b"<<"))
 _SIGNS = str.maketrans("", "", "()[]{}<>|&;$`\0")
@@ -80,10 +79,7 @@ def parse(text: str, pay: Callable[[int], None]) -> tuple[bytes, Node]:
 
 
 def _parse(text: str, pay: Callable[[int], None]) -> tuple[bytes, Node]:
-    from tree_sitter import Parser  # noqa: PLC0415  # only commands need the grammar
-
     source = text.replace("\0", "").encode("utf-8", "replace")
-    seen = source.translate(_AS_WORDS)
     work = price = 0
 
     # The grammar calls it after every 100 steps.
@@ -96,15 +92,12 @@ def _parse(text: str, pay: Callable[[int], None]) -> tuple[bytes, Node]:
         work += _ROUND + price * (_TROUBLE_COUNTS if trouble else 1)
         return work > MAX_WORK
 
-    try:
-        tree = Parser(_language()).parse(
-            lambda offset, _: seen[offset : offset + _CHUNK], progress_callback=spent
-        )
-    except ValueError:
-        raise UnreadableError("the command is too tangled to be parsed") from None
+    root = syntax_tree("tree_sitter_bash", source.translate(_AS_WORDS), spent)
+    if root is None:
+        raise UnreadableError("the command is too tangled to be parsed")
     if work:
         pay(work)
-    return source, tree.root_node
+    return source, root
 
 
 def first_trouble(root: Node, source: bytes) -> Node | None:
@@ -125,11 +118,3 @@ def is_lost_sign(node: Node, source: bytes) -> bool:
         return False
     after = node.next_sibling
     return after is not None and (after.type in {"file_redirect", ">", "<"})
-
-
-@cache
-def _language() -> Language:
-    import tree_sitter_bash  # noqa: PLC0415  # only commands need the grammar
-    from tree_sitter import Language  # noqa: PLC0415
-
-    return Language(tree_sitter_bash.language())

@@ -37,9 +37,9 @@ def first_operand(entry: ProgramEntry, words: list[str]) -> int:
     return at
 
 
-def add_operands(reading: Reading, entry: ProgramEntry, words: list[str]) -> None:
-    """Add what a program does to the files that its words name."""
-    if not entry.paths:
+def add_operands(reading: Reading, entry: ProgramEntry, words: list[str], paths: str) -> None:
+    """Add what a program does to the files that its words name; `paths` says what they are."""
+    if not paths:
         return
     skip = entry.skip + entry.operand_code
     if skip and entry.skip_unless.any_of(words[1:]):
@@ -56,7 +56,7 @@ def add_operands(reading: Reading, entry: ProgramEntry, words: list[str]) -> Non
             skip -= 1
         else:
             operands.append(word)
-    _USES[entry.paths](reading, operands)
+    _USES[paths](reading, operands)
     for word in operands:
         named_by_glob(reading, word)
 
@@ -80,6 +80,11 @@ def _deleted(reading: Reading, operands: list[str]) -> None:
 def _written(reading: Reading, operands: list[str]) -> None:
     for word in operands:
         add_written(reading, word)
+
+
+def _edited(reading: Reading, operands: list[str]) -> None:
+    _read(reading, operands)
+    _written(reading, operands)
 
 
 def _copied(reading: Reading, operands: list[str]) -> None:
@@ -138,5 +143,6 @@ _USES: dict[str, Callable[[Reading, list[str]], None]] = {
     "words": _named,
     "deleted": _deleted,
     "written": _written,
+    "edited": _edited,
     "copied": _copied,
 }

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from safetydrift.effects.catalogue.scales import overlay
 from safetydrift.effects.languages.shell.builtins import BUILTINS
+from safetydrift.effects.languages.shell.environment import with_environment
 from safetydrift.effects.languages.shell.expansion import Expander
 from safetydrift.effects.languages.shell.operands import (
     add_operands,
@@ -41,6 +42,10 @@ _PRICE = 8
 _PRICE_OF_WORD = 24
 _PRICE_OF_PATTERN = 2048
 _MAX_HANDED = 256
+_MAX_INQUIRY = 3
+_MAX_LINES = 64
+_MAX_SESSION = 4096
+_VERSION = re.compile(r"[-.]?\d{1,3}(?:\.\d{1,3}){0,3}$")
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([\w.+\-]+)")
 
 
@@ -78,9 +83,8 @@ class Programs(Expander):
         return printed
 
     def _program(self, words: list[str], base: str, directory: str | None, fed: Fed | None) -> None:
-        entry = self.reading.catalogue.programs.get(base)
-        home = directory is None or directory in self.reading.catalogue.shell.directories
-        if directory is not None and (entry is None or not home):
+        entry = self.reading.catalogue.programs.get(base) or self._versioned(base)
+        if directory is not None and (entry is None or not self._at_home(entry, directory, base)):
             self._local(words)
         elif entry is None:
             self._unknown(words)
@@ -89,6 +93,18 @@ class Programs(Expander):
         builtin = BUILTINS.get(base)
         if builtin is not None:
             builtin(self, words, fed)
+
+    def _versioned(self, name: str) -> ProgramEntry | None:
+        """Return the entry of a program that runs code and is named with its version: ``ruby3.0``."""
+        match = _VERSION.search(name)
+        entry = self.reading.catalogue.programs.get(name[: match.start()]) if match else None
+        return entry if entry is not None and entry.language else None
+
+    def _at_home(self, entry: ProgramEntry, directory: str, name: str) -> bool:
+        """Return whether a directory is one for programs; a language may have been installed anywhere."""
+        if directory in self.reading.catalogue.shell.directories:
+            return True
+        return bool(entry.language) and directory.endswith("/bin") and name not in self.scope.files
 
     # -- programs without an entry ------------------------------------------------------------------------
 
@@ -122,7 +138,7 @@ class Programs(Expander):
 
     def _local(self, words: list[str]) -> None:
         if not self._written(words[0]):
-            self.reading.runs(words[0])
+            self.reading.runs(words[0], words[1:])
         self._name_all(words[1:])
 
     def _unknown(self, words: list[str]) -> None:
@@ -133,9 +149,18 @@ class Programs(Expander):
             self.reading.destinations.extend(word for _, word in hosts)
         elif any(isinstance(word, Carried) for word in words):
             self.reading.unknown(f"{reason} is handed content")
+        elif self._asks(words):
+            self.reading.unknown(f"{reason}, which only seems to be asked for something", "checks")
         else:
             self.reading.unknown(reason)
         self._name_all(words[1:])
+
+    def _asks(self, words: list[str]) -> bool:
+        """Return whether a program nobody knows only looks, as far as its name and its first words tell."""
+        shell = self.reading.catalogue.shell
+        if words[0] in shell.lookers and words[0] not in shell.makers:
+            return True
+        return len(words) > 1 and (words[1] in shell.asking or words[1] in shell.inquiries)
 
     def _name_all(self, words: list[str]) -> None:
         for word in words:
@@ -164,18 +189,40 @@ class Programs(Expander):
     def _known(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
         catalogue = self.reading.catalogue
         self.reading.pay(_PRICE_OF_WORD * len(words))
-        if len(words) == 2 and words[1] in catalogue.shell.inquiries:  # noqa: PLR2004
+        if 1 < len(words) <= _MAX_INQUIRY and words[1] in catalogue.shell.inquiries and words[-1][:1] == "-":
             self.reading.add(catalogue.scales.lowest, f"{words[0]} only tells about itself")
             return
+        if entry.stdin == "words":
+            words = self._with_lines(words, fed)
         start = first_operand(entry, words)
         read = self._looked_through(entry, words, start, fed)
-        self._effect(entry, words, start, read=read)
+        case = self._effect(entry, words, start, read=read)
         if entry.executes:
             self._executed(entry, words, fed)
-        add_operands(self.reading, entry, words)
+        paths = entry.paths if case is None or case.paths is None else case.paths
+        add_operands(self.reading, entry, words, paths)
         for path in outputs_of(entry, words):
             add_written(self.reading, path)
             self.scope.files[file_key(path)] = None
+
+    def _with_lines(self, words: list[str], fed: Fed | None) -> list[str]:
+        """Return a program's words and the lines it is fed, or finds in a file that this very text has written."""
+        files = self.scope.files
+        texts = [files.get(file_key(word)) for word in words[1:]] if files else []
+        texts.append((fed.text or fed.part) if fed is not None else self._session(words))
+        lines = [like(line.strip(), (text,)) for text in texts if text for line in text.split("\n")[:_MAX_LINES]]
+        for line in lines:
+            for word in line.split()[:_MAX_LINES]:
+                if "/" in word:
+                    self.reading.names(word)
+        return [*words, *filter(None, lines)]
+
+    def _session(self, words: list[str]) -> str:
+        """Return what is typed into a program that is started without operands: the text after its own line."""
+        if len(words) > 1:
+            return ""
+        rest = self.source[self.end : self.end + _MAX_SESSION]
+        return rest.decode("utf-8", "replace") if rest[:1] == b"\n" else ""
 
     def _looked_through(self, entry: ProgramEntry, words: list[str], start: int, fed: Fed | None) -> bool:
         """Read what a program runs in turn; False if there is nothing to read."""
@@ -192,7 +239,8 @@ class Programs(Expander):
             return True
         return read or self._script(entry, words, start, fed)
 
-    def _effect(self, entry: ProgramEntry, words: list[str], start: int, *, read: bool) -> None:
+    def _effect(self, entry: ProgramEntry, words: list[str], start: int, *, read: bool) -> ProgramCase | None:
+        """Add what the entry says, in the case that holds; return the case."""
         case, place = _case(entry, words, start)
         if case is not None and case.wraps and place + case.skip < len(words):
             self.run(words[place + case.skip :], None)
@@ -201,7 +249,7 @@ class Programs(Expander):
             ranks = case.ranks if case else entry.ranks if entry.hosts else silent
             kinds = case.kinds if case else entry.kinds
             if ranks is silent and not kinds:
-                return
+                return case
         else:
             ranks = overlay(entry.ranks, case.ranks) if case else entry.ranks
             kinds = case.kinds if case else entry.kinds
@@ -209,11 +257,12 @@ class Programs(Expander):
         leaves = case.leaves if case else entry.leaves
         if not reaches(self.reading, ranks):
             self.reading.add(ranks, reason, kinds=kinds, leaves=leaves)
-            return
+            return case
         leaves = leaves or ends(self.reading, ranks)
         hosts, raw = hosts_in(entry, words, start), entry.hosts == "sockets"
         Reach(ranks, reason, kinds, hosts, leaves=leaves, raw=raw).add_to(self.reading)
         self._fetched(words)
+        return case
 
     def _fetched(self, words: list[str]) -> None:
         """Remember what a network program may have saved, in case it is run."""
@@ -244,8 +293,12 @@ class Programs(Expander):
         if entry.stdin != "code" and not entry.language and words[0] not in {".", "source"}:
             return False
         if start < len(words) and words[start] not in _FED:
-            return self._code_file(entry, words[start])
+            return self._code_file(entry, words[start], words[start + 1 :])
         elsewhere = entry.skip_unless.any_of(words[1:start]) or "-m" in words[1:start]
+        if fed is None and entry.language not in {"", "shell"} and entry.stdin == "code":
+            session = self._session(words)
+            if session.strip():
+                self._code(entry.language, session)
         if fed is None or elsewhere or (entry.stdin != "code" and start >= len(words)):
             return False
         if fed.text is None:
@@ -254,11 +307,19 @@ class Programs(Expander):
             self._code(entry.language or "shell", fed.text)
         return True
 
-    def _code_file(self, entry: ProgramEntry, path: str) -> bool:
+    def _code_file(self, entry: ProgramEntry, path: str, operands: list[str]) -> bool:
         if isinstance(path, Computed) and path.startswith(("$(", "`")):
             self.reading.hides(f"runs what {shown(path)} names")
             return True
-        return self._written(path, entry.language)
+        if self._written(path, entry.language):
+            return True
+        tool = self.reading.catalogue.programs.get(path.rpartition("/")[2]) if "." in path else None
+        if tool is not None and tool is not entry:
+            self.reading.add(tool.ranks, f"{shown(path)}: {tool.note}", kinds=tool.kinds, leaves=tool.leaves)
+        elif path.rpartition("/")[2] in self.reading.catalogue.shell.checkers:
+            self.reading.runs(path, operands)
+            return True
+        return False
 
     def _code(self, language: str, text: str) -> None:
         """Read code; what is only put together when it runs may be anything."""
@@ -276,7 +337,7 @@ class Programs(Expander):
         if not language or language == "shell":
             self.shell_text(text)
         else:
-            self.reading.nested(language, text)
+            self.reading.nested(language, with_environment(text, self.scope.variables))
 
     # -- commands within commands -------------------------------------------------------------------------
 
@@ -334,8 +395,11 @@ def _case(entry: ProgramEntry, words: list[str], start: int) -> tuple[ProgramCas
     for case in entry.cases:
         if case.first and not case.first.any_of(firsts):
             continue
-        given = given or words[1:] + [f"{one} {two}" for one, two in pairwise(words[1:])]
-        if not case.words or case.words.any_of(given):
+        if not given:
+            # What follows belongs to the command that is run.
+            own = words[1:start] if entry.wraps else words[1:]
+            given = own + [f"{one} {two}" for one, two in pairwise(own)]
+        if (not case.words or case.words.any_of(given)) and not (case.lacks and case.lacks.any_of(given)):
             return case, _after(entry, words, start + 1)
     return None, start
 

@@ -70,7 +70,9 @@ class Reach:
         reading.add(reading.catalogue.scales.lowest, self.reason, kinds=self.kinds)
         for host, word in self.hosts:
             (reading.sends if self.leaves else reading.fetches)(host, word)
-        if not self.leaves and changes(reading, self.ranks):
+        if "destructive_action" in self.kinds:
+            reading.act("deletes", self.reason)
+        elif not self.leaves and changes(reading, self.ranks):
             reading.act("writes", f"{self.reason} and keeps it")
 
 

@@ -35,12 +35,14 @@ class Fed:
         The text itself, None where it is not known.
     words
         The words of the command whose output it is, if any.
+    part
+        What is known of a text that is not known as a whole.
     """
 
-    __slots__ = ("text", "words")
+    __slots__ = ("part", "text", "words")
 
-    def __init__(self, text: str | None, words: tuple[str, ...] = ()) -> None:
-        self.text, self.words = text, words
+    def __init__(self, text: str | None, words: tuple[str, ...] = (), part: str = "") -> None:
+        self.text, self.words, self.part = text, words, part
 
 
 class Function:

@@ -1,0 +1,584 @@
+"""Predictors side by side: each fitted without what it is tried on, measured on the same runs and resamples.
+
+`compare` fits every predictor on the training runs of every fold, has it score the runs tried, pools the folds and
+measures all of it in one `Frame`. Differences between two predictors are paired: both on the same resample of tasks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import isnan
+from time import perf_counter
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+
+from safetydrift.errors import ScoresError
+from safetydrift.evaluation.cases import Case, CaseSet
+from safetydrift.evaluation.metrics.detection import BUDGETS
+from safetydrift.evaluation.metrics.levels import Frame
+from safetydrift.evaluation.metrics.resampling import RESAMPLES, SEED, Resamples
+from safetydrift.evaluation.rate import Rate
+from safetydrift.evaluation.scores import HORIZONS, Fixed, Scores
+from safetydrift.evaluation.splits import Split, held_out_tasks, require_disjoint
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from safetydrift.evaluation.metrics.levels import Measures
+    from safetydrift.evaluation.metrics.resampling import Estimate
+    from safetydrift.evaluation.scores import FittedPredictor, Predictor
+    from safetydrift.evaluation.splits import Fold
+    from safetydrift.markov._arrays import BoolArray
+    from safetydrift.states.trajectory import Trajectory
+
+    _T = TypeVar("_T", bound=np.generic)
+
+REFERENCE = "category prior"
+"""The predictor that all others are held against."""
+
+
+@dataclass(frozen=True, slots=True)
+class PredictorResult:
+    """One predictor under one split.
+
+    Parameters
+    ----------
+    name
+        As tables name it.
+    probabilistic
+        Whether its scores can be held against frequencies.
+    measures
+        Everything measured.
+    differences
+        Each of its figures minus the reference's, by name, where both have it; empty for the reference itself.
+    fit_seconds, score_seconds
+        How long fitting and scoring took over all folds.
+    """
+
+    name: str
+    probabilistic: bool
+    measures: Measures
+    differences: Mapping[str, Estimate]
+    fit_seconds: float
+    score_seconds: float
+
+    def as_dict(self) -> dict[str, object]:
+        """Return all of it as plain data."""
+        return {
+            "name": self.name,
+            "probabilistic": self.probabilistic,
+            **self.measures.as_dict(),
+            "differences": {
+                name: {**figure.as_dict(), "excludes_zero": figure.excludes_zero}
+                for name, figure in self.differences.items()
+            },
+            "fit_seconds": self.fit_seconds,
+            "score_seconds": self.score_seconds,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SplitComparison:
+    """All predictors under one split.
+
+    Parameters
+    ----------
+    name
+        The split, as tables name it.
+    apart
+        What it keeps apart: any of ``"task"``, ``"model"``, ``"source"``.
+    folds
+        How often each predictor was fitted.
+    tasks
+        How many tasks are tried.
+    violated
+        Of the runs tried.
+    by_step
+        Of the runs tried, those also measured by step and by proposal; of the others no violating call is known.
+    background
+        Further runs in which nobody attacked, tried for false alarms alone.
+    predictors
+        In the order they were given.
+    notes
+        What a reader has to know, one sentence each.
+    """
+
+    name: str
+    apart: tuple[str, ...]
+    folds: int
+    tasks: int
+    violated: Rate
+    by_step: Rate
+    background: int
+    predictors: tuple[PredictorResult, ...]
+    notes: tuple[str, ...]
+
+    def predictor(self, name: str) -> PredictorResult:
+        """Return the results of one predictor.
+
+        Raises
+        ------
+        KeyError
+            If there is none of that name.
+        """
+        for result in self.predictors:
+            if result.name == name:
+                return result
+        raise KeyError(name)
+
+    def as_dict(self) -> dict[str, object]:
+        """Return all of it as plain data."""
+        return {
+            "name": self.name,
+            "kept_apart": list(self.apart),
+            "folds": self.folds,
+            "tasks": self.tasks,
+            "violated": self.violated.as_dict(),
+            "by_step": self.by_step.as_dict(),
+            "background": self.background,
+            "predictors": [result.as_dict() for result in self.predictors],
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Predictors under one or more splits.
+
+    Parameters
+    ----------
+    splits
+        In the order they were given; the first is the one to read first.
+    reference
+        The predictor that the others are held against.
+    horizon
+        The horizon at which whole runs are scored, in steps.
+    resamples
+        How often tasks were drawn again for the intervals.
+    """
+
+    splits: tuple[SplitComparison, ...]
+    reference: str
+    horizon: int
+    resamples: int
+
+    def as_dict(self) -> dict[str, object]:
+        """Return all of it as plain data, for scripts."""
+        return {
+            "reference": self.reference,
+            "horizon": self.horizon,
+            "horizons": list(HORIZONS),
+            "resamples": self.resamples,
+            "finding": self.finding(),
+            "splits": [split.as_dict() for split in self.splits],
+        }
+
+    def finding(self) -> str:
+        """Say in plain words which predictor ranks best within category on held-out tasks, and how sure that is."""
+        split = next((split for split in self.splits if "task" in split.apart), None)
+        if split is None:
+            return "No task was held out, so nothing is said about tasks not seen before."
+        return _finding(split, self.reference, self.horizon)
+
+
+def background_of(trajectories: Iterable[Trajectory]) -> CaseSet:
+    """Return the runs in which nobody attacked and of which no outcome is published: alarms in them are false.
+
+    They carry no usable label, so `cases_of` leaves them out. A run that the source found violated, or that broke off
+    in an error, is none of them.
+    """
+    return CaseSet(
+        Case(run, None)
+        for run in trajectories
+        if not run.label.goal
+        and not run.label.attack
+        and not run.label.violated
+        and run.label.unusable in _CALM_REASONS
+    )
+
+
+def compare(
+    predictors: Sequence[Predictor],
+    cases: CaseSet | Split | Sequence[Split],
+    *,
+    reference: str = REFERENCE,
+    horizon: int = HORIZONS[-1],
+    budgets: Sequence[float] = BUDGETS,
+    n_resamples: int = RESAMPLES,
+    rng: np.random.Generator | None = None,
+    background: CaseSet | None = None,
+    progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None,
+) -> Comparison:
+    """Fit, score and measure predictors.
+
+    Parameters
+    ----------
+    predictors
+        Of different names. One that was fitted elsewhere (`Fixed`) may say on which tasks: an attribute ``trained_on``
+        of what it holds, a collection of (source, category, task); empty for a rule that was fitted on nothing.
+    cases
+        Runs, which are then divided by held-out tasks; or one split; or several.
+    reference
+        The predictor that the others are held against; where it is none of them, no differences are given.
+    horizon
+        The horizon at which whole runs are scored: one of `HORIZONS`.
+    budgets
+        Shares of the runs without a violation that may alarm.
+    n_resamples
+        How often tasks are drawn again for the intervals.
+    rng
+        Where resamples come from; seeded with `safetydrift.evaluation.metrics.resampling.SEED` when left out.
+    background
+        Further runs in which nobody attacked, for false alarms; see `background_of`. One whose task a fold was fitted
+        on is never scored by that fold.
+    progress
+        Called with what is being done, how many pieces of work are done, and how many there are.
+
+    Raises
+    ------
+    LeakageError
+        If a predictor was fitted on a task that it is tried on, under a split that keeps tasks apart.
+    ScoresError
+        If two predictors share a name, or scores do not fit the runs they are for.
+    SplitError
+        If there are too few tasks to hold any out.
+    ValueError
+        If ``horizon`` is none of `HORIZONS`.
+    """
+    if horizon not in HORIZONS:
+        raise ValueError(f"predictors are compared at horizons {HORIZONS}, not {horizon}")
+    if len({predictor.name for predictor in predictors}) < len(predictors):
+        raise ScoresError("two predictors share a name; name each of them differently")
+    splits = _splits(cases)
+    rng = np.random.default_rng(SEED) if rng is None else rng
+    steps = sum(len(predictors) * (len(split.folds) + 1) for split in splits)
+    work = _Work(progress, steps)
+    compared = []
+    for split in splits:
+        pool = _Pool(split, background, work)
+        scored = [pool.score(predictor) for predictor in predictors]
+        compared.append(
+            _measured(
+                pool,
+                scored,
+                reference=reference,
+                horizon=horizon,
+                budgets=budgets,
+                n_resamples=n_resamples,
+                rng=rng,
+            )
+        )
+    return Comparison(tuple(compared), reference, horizon, n_resamples)
+
+
+_CALM_REASONS = frozenset({"", "no attack in this run", "task reward only, no safety label"})
+"""Why a run may be without a usable label and still be calm, as the formats put it."""
+
+
+def _splits(cases: CaseSet | Split | Sequence[Split]) -> tuple[Split, ...]:
+    if isinstance(cases, CaseSet):
+        return (held_out_tasks(cases),)
+    return (cases,) if isinstance(cases, Split) else tuple(cases)
+
+
+class _Work:
+    """Counts the pieces of work done."""
+
+    def __init__(self, progress: Callable[[str, int, int], None], total: int) -> None:
+        self.progress, self.total, self.done = progress, total, 0
+
+    def on(self, what: str) -> None:
+        """Say what is being done next."""
+        self.progress(what, self.done, self.total)
+        self.done += 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Scored:
+    """A predictor's pooled scores, and how they came about."""
+
+    name: str
+    scores: Scores
+    background: Scores | None
+    fit_seconds: float
+    score_seconds: float
+    notes: tuple[str, ...]
+
+
+class _Pool:
+    """The runs tried under a split, fold after fold, and the background each fold may be tried on."""
+
+    def __init__(self, split: Split, background: CaseSet | None, work: _Work) -> None:
+        self.split, self.work = split, work
+        self.cases = CaseSet(case for fold in split.folds for case in fold.test.cases)
+        self.block = np.repeat(np.arange(len(split.folds)), [len(fold.test) for fold in split.folds])
+        self.beside = self._background(background)
+        self.background = CaseSet(case for part in self.beside for case in part.cases)
+        self.without_fold = 0 if background is None else len(background) - len(self.background)
+
+    def _background(self, background: CaseSet | None) -> list[CaseSet]:
+        """Give each run of the background to the first fold that was not fitted on its task."""
+        cases = () if background is None else background.cases
+        parts: list[list[Case]] = [[] for _ in self.split.folds]
+        apart = self.split.tests_unseen_tasks
+        known = [fold.train.tasks if apart else frozenset() for fold in self.split.folds]
+        for case in cases:
+            fold = next((at for at, tasks in enumerate(known) if case.task not in tasks), None)
+            if fold is not None:
+                parts[fold].append(case)
+        return [CaseSet(part) for part in parts]
+
+    def score(self, predictor: Predictor) -> _Scored:
+        """Fit on every fold, score what it tries, and pool."""
+        tested: list[Scores] = []
+        beside: list[Scores] = []
+        fit_seconds = score_seconds = 0.0
+        notes: dict[str, None] = {}
+        for fold, background in zip(self.split.folds, self.beside, strict=True):
+            self.work.on(f"{self.split.name}, {fold.name}: {predictor.name}")
+            start = perf_counter()
+            fitted = predictor.fit(fold.train)
+            fitted_at = perf_counter()
+            notes.update(dict.fromkeys(self._provenance(predictor, fitted, fold)))
+            scores = fitted.score(fold.test)
+            tested.append(_checked(scores, fold.test, predictor.name))
+            score_seconds += perf_counter() - fitted_at
+            fit_seconds += fitted_at - start
+            beside.append(_checked(fitted.score(background), background, predictor.name))
+        return _Scored(
+            predictor.name,
+            _pooled(predictor.name, tested),
+            _pooled(predictor.name, beside) if len(self.background) else None,
+            fit_seconds,
+            score_seconds,
+            tuple(notes),
+        )
+
+    def _provenance(self, predictor: Predictor, fitted: FittedPredictor, fold: Fold) -> tuple[str, ...]:
+        """Check where a predictor fitted elsewhere comes from; say so where that cannot be checked."""
+        trained_on = getattr(fitted, "trained_on", None)
+        if trained_on is not None:
+            if self.split.tests_unseen_tasks:
+                require_disjoint(trained_on, fold.test, predictor.name)
+            return ()
+        if isinstance(predictor, Fixed):
+            where = "was fitted elsewhere and does not say on which tasks"
+            return (f"{predictor.name} {where}: it may have seen the ones it is tried on.",)
+        return ()
+
+
+def _checked(scores: Scores, cases: CaseSet, name: str) -> Scores:
+    """Return scores that fit the cases.
+
+    Raises
+    ------
+    ScoresError
+        If they do not.
+    """
+    points, proposals = int(cases.first_point[-1]), int(cases.first_proposal[-1])
+    expected = {
+        "within": (points, len(HORIZONS)),
+        "alarm": (points,),
+        "pending": (proposals,),
+        "pending_alarm": (proposals,),
+        "covered": (len(cases),),
+    }
+    for field, shape in expected.items():
+        values = getattr(scores, field)
+        if values is None:
+            continue
+        if values.shape != shape:
+            raise ScoresError(f"{name}: {field} has shape {values.shape} for runs that need {shape}")
+        if np.isnan(values).any():
+            raise ScoresError(f"{name}: {field} is not a number somewhere; where nothing is known, say 1")
+    if scores.probabilistic and points and (scores.within.min() < 0 or scores.within.max() > 1):
+        raise ScoresError(f"{name}: probabilities lie outside 0 and 1; say that they are none")
+    return scores
+
+
+def _pooled(name: str, parts: Sequence[Scores]) -> Scores:
+    """Put the scores of all folds one after another; what any fold lacks, the whole lacks."""
+    covering = [part.covered is not None for part in parts]
+    if any(covering) and not all(covering):
+        raise ScoresError(f"{name}: some folds say which runs they cover and others do not")
+    return Scores(
+        name=name,
+        within=np.concatenate([part.within for part in parts]),
+        pending=_joined([part.pending for part in parts]),
+        alarm=_joined([part.alarm for part in parts]),
+        pending_alarm=_joined([part.pending_alarm for part in parts]),
+        probabilistic=all(part.probabilistic for part in parts),
+        covered=_joined([part.covered for part in parts]),
+    )
+
+
+def _joined(arrays: Sequence[NDArray[_T] | None]) -> NDArray[_T] | None:
+    there = [array for array in arrays if array is not None]
+    return np.concatenate(there) if len(there) == len(arrays) else None
+
+
+def _select(scores: Scores, cases: CaseSet, chosen: BoolArray) -> Scores:
+    """Return the scores of some of the cases."""
+    points, proposals = chosen[cases.run_of_point], chosen[cases.run_of_proposal]
+    return replace(
+        scores,
+        within=scores.within[points],
+        pending=None if scores.pending is None else scores.pending[proposals],
+        alarm=None if scores.alarm is None else scores.alarm[points],
+        pending_alarm=None if scores.pending_alarm is None else scores.pending_alarm[proposals],
+        covered=None,
+    )
+
+
+def _covered_by_all(scores: Iterable[Scores], n: int) -> BoolArray:
+    covered = np.ones(n, dtype=np.bool_)
+    for one in scores:
+        if one.covered is not None:
+            covered &= one.covered
+    return covered
+
+
+def _measured(
+    pool: _Pool,
+    scored: list[_Scored],
+    *,
+    reference: str,
+    horizon: int,
+    budgets: Sequence[float],
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> SplitComparison:
+    """Measure all predictors on the runs that every one of them covers."""
+    cases, background = pool.cases, pool.background
+    covered = _covered_by_all((one.scores for one in scored), len(cases))
+    calm = _covered_by_all((one.background for one in scored if one.background), len(background))
+    tried, beside = cases.select(covered), background.select(calm)
+    if not len(tried):
+        raise ScoresError("no run is covered by every predictor, so there is nothing to compare")
+    resamples = Resamples.draw(len(tried.tasks), rng, n_resamples)
+    frame = Frame(tried, pool.block[covered], resamples, horizon, budgets)
+    results: dict[str, Measures] = {}
+    for one in scored:
+        pool.work.on(f"{pool.split.name}: measuring {one.name}")
+        next_to = None if one.background is None else _select(one.background, background, calm)
+        results[one.name] = frame.measure(
+            _select(one.scores, cases, covered), next_to, beside if next_to is not None else None
+        )
+    return SplitComparison(
+        name=pool.split.name,
+        apart=pool.split.apart,
+        folds=len(pool.split.folds),
+        tasks=len(tried.tasks),
+        violated=Rate(int(tried.violated.sum()), len(tried)),
+        by_step=Rate(int(frame.with_steps.sum()), len(tried)),
+        background=len(beside),
+        predictors=tuple(
+            PredictorResult(
+                name=one.name,
+                probabilistic=one.scores.probabilistic,
+                measures=results[one.name],
+                differences=_differences(results, one.name, reference),
+                fit_seconds=one.fit_seconds,
+                score_seconds=one.score_seconds,
+            )
+            for one in scored
+        ),
+        notes=_notes(pool, scored, covered, calm, reference),
+    )
+
+
+def _differences(results: Mapping[str, Measures], name: str, reference: str) -> dict[str, Estimate]:
+    if reference not in results or name == reference:
+        return {}
+    against = results[reference].figures()
+    return {
+        figure: value.minus(against[figure])
+        for figure, value in results[name].figures().items()
+        if figure in against
+    }
+
+
+def _notes(
+    pool: _Pool, scored: Sequence[_Scored], covered: BoolArray, calm: BoolArray, reference: str
+) -> tuple[str, ...]:
+    notes = list(dict.fromkeys(note for one in scored for note in one.notes))
+    if not covered.all():
+        partial = ", ".join(one.name for one in scored if one.scores.covered is not None)
+        runs = f"{int(covered.sum()):,} of {len(covered):,} runs"
+        notes.append(f"All are compared on the {runs} that every predictor covers; {partial}: only part.")
+    if not calm.all():
+        notes.append(
+            f"Of the background, {int(calm.sum()):,} of {len(calm):,} runs are covered by every predictor."
+        )
+    if pool.without_fold:
+        why = "every fold was fitted on their tasks"
+        notes.append(f"{pool.without_fold:,} runs of the background are not tried: {why}.")
+    if reference not in {one.name for one in scored}:
+        notes.append(f"The reference, {reference}, is not among the predictors: no differences are given.")
+    if not pool.split.tests_unseen_tasks:
+        notes.append("Tasks stand on both sides of this split, so its figures flatter what remembers tasks.")
+    return tuple(notes)
+
+
+# -- in plain words ---------------------------------------------------------------------------------------
+
+
+def _finding(split: SplitComparison, reference: str, horizon: int) -> str:
+    figure, what = f"step.{horizon}.within_category", f"a violation within {horizon} steps"
+    ranked = _ranked(split, figure)
+    if not ranked:
+        figure, what = "run.within_category", "which runs end violated"
+        ranked = _ranked(split, figure)
+    tried = f"{split.violated.total:,} runs of {split.tasks:,} tasks, none of which was fitted on"
+    if not ranked:
+        return f"On {split.name} ({tried}) nothing can be said: no category has runs of both outcomes to compare."
+    best, area = ranked[0]
+    said = [
+        f"On {split.name} ({tried}), {best} ranks {what} best within category: "
+        f"area under the ROC curve {_with_interval(area)}, averaged over the categories "
+        f"(0.5 is what knowing the category alone is worth)."
+    ]
+    by_name = dict(ranked)
+    if reference in by_name and best != reference:
+        said.append(f"That is {_against(area.minus(by_name[reference]), reference)}.")
+    elif best == reference:
+        said.append(f"That is the reference itself: no predictor here does better than {reference}.")
+    others = [(name, other) for name, other in ranked[1:] if name != reference]
+    if others:
+        name, other = others[0]
+        said.append(f"It is {_against(area.minus(other), name)}, the next best.")
+    said.append(_caution(len(ranked)))
+    return " ".join(said)
+
+
+def _ranked(split: SplitComparison, figure: str) -> list[tuple[str, Estimate]]:
+    """Return the predictors that have a figure, highest first; of equals, the one given first."""
+    values = [(result.name, result.measures.figures()[figure]) for result in split.predictors]
+    defined = [(name, value) for name, value in values if not isnan(value.value)]
+    return sorted(defined, key=lambda pair: -pair[1].value)
+
+
+def _against(difference: Estimate, name: str) -> str:
+    if isnan(difference.interval()[0]):
+        return f"{difference.value:.3f} above {name}, with no interval to tell how sure that is"
+    sure = (
+        "the interval excludes zero"
+        if difference.excludes_zero
+        else "the interval includes zero, so the two cannot be told apart on these runs"
+    )
+    return f"{_with_interval(difference)} above {name}: {sure}"
+
+
+def _with_interval(figure: Estimate) -> str:
+    low, high = figure.interval()
+    return f"{figure.value:.3f}" if isnan(low) else f"{figure.value:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _caution(n: int) -> str:
+    sentence = "Intervals are 95 %, over resampled tasks"
+    if n > 2:  # noqa: PLR2004
+        return f"{sentence}; they do not account for having picked the best of {n} on the same runs."
+    return f"{sentence}."

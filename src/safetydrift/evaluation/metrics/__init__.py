@@ -1,0 +1,1 @@
+"""Metrics of predictions, each a function of flat arrays."""
