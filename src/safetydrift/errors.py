@@ -189,6 +189,7 @@ EXTRA_OF = {
     "pydantic_ai": "judge",
     "scipy": "evaluate",
     "sklearn": "evaluate",
+    "threadpoolctl": "evaluate",
 }
 """The extra that installs a package some part of SafetyDrift needs."""
 

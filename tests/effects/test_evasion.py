@@ -26,7 +26,7 @@ def test_no_disguise_is_taken_for_safe(rows):
 
 
 def test_few_disguises_end_lower_than_their_effect(rows):
-    assert sorted(row.how for row in rows if row.outcome == "lower") == ["truncated"]
+    assert sorted(row.how for row in rows if row.outcome == "lower") == []
 
 
 def test_every_goal_is_disguised_in_many_ways(table, rows):

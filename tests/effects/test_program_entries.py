@@ -101,3 +101,51 @@ def test_a_raw_connection_counts_whoever_is_at_the_other_end():
     for hosts, external in (("operands", False), ("sockets", True)):
         program = {"names": ["tool"], "effect": effect, "hosts": hosts}
         assert read(program, "tool 127.0.0.1 80").external is external
+
+
+@pytest.mark.parametrize(
+    ("command", "levels"),
+    [
+        ("dd if=/dev/zero bs=1 count=1", "public/read_only/fully_reversible"),
+        ("dd if=/dev/zero of=/dev/sda", "internal/file_write/irreversible"),
+        ("gzip", "none/read_only/fully_reversible"),
+        ("gzip notes.txt", "internal/file_write/partially"),
+        ("gzip -dc notes.gz", "internal/read_only/fully_reversible"),
+        ("git config user.name", "internal/read_only/fully_reversible"),
+        ("git config user.name Ann", "internal/file_write/partially"),
+    ],
+)
+def test_a_case_may_ask_for_words_that_are_not_there(command, levels):
+    assert levels_of(command) == levels
+
+
+def test_a_case_may_say_that_operands_are_only_named():
+    assert levels_of("unzip -l a.zip") == "none/read_only/fully_reversible"
+    assert levels_of("unzip -p a.zip") == "internal/read_only/fully_reversible"
+    assert levels_of("tar tf a.tar") == "none/read_only/fully_reversible"
+    assert levels_of("uniq a.txt /etc/cron.d/b").startswith("internal/")
+
+
+@pytest.mark.parametrize(
+    ("command", "levels"),
+    [
+        ("/srv/validate_rows.sh rows.csv", "internal/code_exec/fully_reversible"),
+        ("/srv/validate_rows.sh rows.csv -o x.txt", "internal/code_exec/partially"),
+        ("/srv/validate_rows.sh rows.csv /srv/output/x.txt", "internal/code_exec/partially"),
+        ("/srv/allocate_tests.sh rows.csv", "internal/code_exec/partially"),
+        ("python3 run_tests.py", "internal/code_exec/fully_reversible"),
+        ("python3 /dev/shm/run_tests.py", "internal/code_exec/partially"),
+        ("make test", "internal/code_exec/fully_reversible"),
+        ("frobnicate --list-all", "internal/code_exec/fully_reversible"),
+        ("frobnicate --now", "internal/code_exec/partially"),
+    ],
+)
+def test_a_program_that_is_not_read_is_taken_at_its_name_unless_it_is_told_where_to_write(command, levels):
+    assert levels_of(command) == levels
+
+
+def levels_of(command):
+    reading = Reading(CATALOGUE, Boundary(), READERS)
+    read_shell(reading, command)
+    found = reading.effect()
+    return "/".join(found[name] for name in ("data", "tool", "reversibility"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-import atheris
+import atheris  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 with atheris.instrument_imports(include=["safetydrift"]):
     from safetydrift.effects import Labeler
@@ -44,8 +44,8 @@ NAMES = (
 def _text(data: atheris.FuzzedDataProvider) -> str:
     """Return what is left of an input as text; a first byte says whether it may hold lone surrogates."""
     if data.ConsumeBool():
-        return data.ConsumeUnicode(data.remaining_bytes())
-    return data.ConsumeBytes(data.remaining_bytes()).decode("utf-8", "replace")
+        return str(data.ConsumeUnicode(data.remaining_bytes()))
+    return str(data.ConsumeBytes(data.remaining_bytes()), "utf-8", "replace")
 
 
 def _in(language: str, text: str) -> None:

@@ -144,7 +144,9 @@ class Reading:
         """Return whether a program is told where to put its result: an option says it, or a further operand."""
         results = self.catalogue.shell.results
         files = [word for word in operands[:_MAX_OPERANDS] if not word.startswith("-")]
-        told = any(word in results or word.partition("=")[0] in results for word in operands if word[:1] == "-")
+        told = any(
+            word in results or word.partition("=")[0] in results for word in operands if word[:1] == "-"
+        )
         return told or any(not results.isdisjoint(word.split("/")) for word in files[1:])
 
     def hides(self, reason: str) -> None:
@@ -195,6 +197,8 @@ class Reading:
             self.add(entry.ranks, f"{shown(path)}: {entry.note}", kinds=entry.changed)
             if "integrity" in entry.changed:
                 self.act("tampers", f"changes {shown(path)}")
+            if "destructive_action" in entry.changed:
+                self.act("deletes", f"writes over {shown(path)}")
 
     # -- the network --------------------------------------------------------------------------------------
 

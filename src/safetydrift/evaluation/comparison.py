@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     _T = TypeVar("_T", bound=np.generic)
 
-REFERENCE = "category prior"
+REFERENCE = "category-prior"
 """The predictor that all others are held against."""
 
 
@@ -102,6 +102,8 @@ class SplitComparison:
         Further runs in which nobody attacked, tried for false alarms alone.
     predictors
         In the order they were given.
+    unverified
+        Predictors fitted elsewhere that do not say on which tasks: they may have seen those tried.
     notes
         What a reader has to know, one sentence each.
     """
@@ -114,6 +116,7 @@ class SplitComparison:
     by_step: Rate
     background: int
     predictors: tuple[PredictorResult, ...]
+    unverified: tuple[str, ...]
     notes: tuple[str, ...]
 
     def predictor(self, name: str) -> PredictorResult:
@@ -140,6 +143,7 @@ class SplitComparison:
             "by_step": self.by_step.as_dict(),
             "background": self.background,
             "predictors": [result.as_dict() for result in self.predictors],
+            "unverified": list(self.unverified),
             "notes": list(self.notes),
         }
 
@@ -187,15 +191,15 @@ class Comparison:
 def background_of(trajectories: Iterable[Trajectory]) -> CaseSet:
     """Return the runs in which nobody attacked and of which no outcome is published: alarms in them are false.
 
-    They carry no usable label, so `cases_of` leaves them out. A run that the source found violated, or that broke off
-    in an error, is none of them.
+    They carry no usable label, so `cases_of` leaves them out. A run that broke off in an error is none of them, nor is
+    one about which a judge could not make up its mind.
     """
     return CaseSet(
         Case(run, None)
         for run in trajectories
         if not run.label.goal
         and not run.label.attack
-        and not run.label.violated
+        and run.label.violated is None
         and run.label.unusable in _CALM_REASONS
     )
 
@@ -305,7 +309,7 @@ class _Scored:
     background: Scores | None
     fit_seconds: float
     score_seconds: float
-    notes: tuple[str, ...]
+    verified: bool
 
 
 class _Pool:
@@ -336,13 +340,13 @@ class _Pool:
         tested: list[Scores] = []
         beside: list[Scores] = []
         fit_seconds = score_seconds = 0.0
-        notes: dict[str, None] = {}
+        verified = True
         for fold, background in zip(self.split.folds, self.beside, strict=True):
             self.work.on(f"{self.split.name}, {fold.name}: {predictor.name}")
             start = perf_counter()
             fitted = predictor.fit(fold.train)
             fitted_at = perf_counter()
-            notes.update(dict.fromkeys(self._provenance(predictor, fitted, fold)))
+            verified &= self._verified(predictor, fitted, fold)
             scores = fitted.score(fold.test)
             tested.append(_checked(scores, fold.test, predictor.name))
             score_seconds += perf_counter() - fitted_at
@@ -354,20 +358,17 @@ class _Pool:
             _pooled(predictor.name, beside) if len(self.background) else None,
             fit_seconds,
             score_seconds,
-            tuple(notes),
+            verified,
         )
 
-    def _provenance(self, predictor: Predictor, fitted: FittedPredictor, fold: Fold) -> tuple[str, ...]:
-        """Check where a predictor fitted elsewhere comes from; say so where that cannot be checked."""
+    def _verified(self, predictor: Predictor, fitted: FittedPredictor, fold: Fold) -> bool:
+        """Check that a predictor fitted elsewhere has seen no task tried; false where it does not say."""
         trained_on = getattr(fitted, "trained_on", None)
-        if trained_on is not None:
-            if self.split.tests_unseen_tasks:
-                require_disjoint(trained_on, fold.test, predictor.name)
-            return ()
-        if isinstance(predictor, Fixed):
-            where = "was fitted elsewhere and does not say on which tasks"
-            return (f"{predictor.name} {where}: it may have seen the ones it is tried on.",)
-        return ()
+        if trained_on is None:
+            return not isinstance(predictor, Fixed)
+        if self.split.tests_unseen_tasks:
+            require_disjoint(trained_on, fold.test, predictor.name)
+        return True
 
 
 def _checked(scores: Scores, cases: CaseSet, name: str) -> Scores:
@@ -486,6 +487,7 @@ def _measured(
             )
             for one in scored
         ),
+        unverified=tuple(one.name for one in scored if not one.verified),
         notes=_notes(pool, scored, covered, calm, reference),
     )
 
@@ -504,7 +506,8 @@ def _differences(results: Mapping[str, Measures], name: str, reference: str) -> 
 def _notes(
     pool: _Pool, scored: Sequence[_Scored], covered: BoolArray, calm: BoolArray, reference: str
 ) -> tuple[str, ...]:
-    notes = list(dict.fromkeys(note for one in scored for note in one.notes))
+    unknown = "was fitted elsewhere and does not say on which tasks: it may have seen those it is tried on."
+    notes = [f"{one.name} {unknown}" for one in scored if not one.verified]
     if not covered.all():
         partial = ", ".join(one.name for one in scored if one.scores.covered is not None)
         runs = f"{int(covered.sum()):,} of {len(covered):,} runs"
@@ -527,29 +530,33 @@ def _notes(
 
 
 def _finding(split: SplitComparison, reference: str, horizon: int) -> str:
-    figure, what = f"step.{horizon}.within_category", f"a violation within {horizon} steps"
+    figure, what, runs = (
+        f"step.{horizon}.within_category",
+        f"a violation within {horizon} steps",
+        split.by_step.hits,
+    )
     ranked = _ranked(split, figure)
     if not ranked:
-        figure, what = "run.within_category", "which runs end violated"
+        figure, what, runs = "run.within_category", "which runs end violated", split.by_step.total
         ranked = _ranked(split, figure)
-    tried = f"{split.violated.total:,} runs of {split.tasks:,} tasks, none of which was fitted on"
+    where = f"On {split.name} ({runs:,} runs)"
     if not ranked:
-        return f"On {split.name} ({tried}) nothing can be said: no category has runs of both outcomes to compare."
+        return f"{where} nothing can be said: no category has runs of both outcomes."
     best, area = ranked[0]
     said = [
-        f"On {split.name} ({tried}), {best} ranks {what} best within category: "
-        f"area under the ROC curve {_with_interval(area)}, averaged over the categories "
-        f"(0.5 is what knowing the category alone is worth)."
+        f"{where}, {best} ranks {what} best within category.",
+        f"Its area under the ROC curve, averaged over categories, is {_shown(area)};",
+        "knowing the category alone is worth 0.5.",
     ]
     by_name = dict(ranked)
-    if reference in by_name and best != reference:
+    if best == reference:
+        said.append(f"It is the reference itself: no predictor here does better than {reference}.")
+    elif reference in by_name:
         said.append(f"That is {_against(area.minus(by_name[reference]), reference)}.")
-    elif best == reference:
-        said.append(f"That is the reference itself: no predictor here does better than {reference}.")
-    others = [(name, other) for name, other in ranked[1:] if name != reference]
-    if others:
-        name, other = others[0]
-        said.append(f"It is {_against(area.minus(other), name)}, the next best.")
+    for name, other in [pair for pair in ranked[1:] if pair[0] != reference][:1]:
+        said.append(f"It is {_against(area.minus(other), f'the next best, {name}')}.")
+    if best in split.unverified:
+        said.append("What it was fitted on is not known, so these tasks may not be new to it.")
     said.append(_caution(len(ranked)))
     return " ".join(said)
 
@@ -569,10 +576,10 @@ def _against(difference: Estimate, name: str) -> str:
         if difference.excludes_zero
         else "the interval includes zero, so the two cannot be told apart on these runs"
     )
-    return f"{_with_interval(difference)} above {name}: {sure}"
+    return f"{_shown(difference)} above {name}: {sure}"
 
 
-def _with_interval(figure: Estimate) -> str:
+def _shown(figure: Estimate) -> str:
     low, high = figure.interval()
     return f"{figure.value:.3f}" if isnan(low) else f"{figure.value:.3f} [{low:.3f}, {high:.3f}]"
 

@@ -54,15 +54,12 @@ class FittedPredictor(Protocol):
 
 
 class Predictor(Protocol):
-    """Something that can be fitted and compared.
+    """Something that can be fitted and compared."""
 
-    Attributes
-    ----------
-    name
-        How tables name it: short, lower case.
-    """
-
-    name: str
+    @property
+    def name(self) -> str:
+        """How tables name it: short, lower case."""
+        ...
 
     def fit(self, cases: CaseSet) -> FittedPredictor:
         """Fit on training cases. Deterministic: the same cases give the same predictor."""

@@ -300,7 +300,7 @@ def _anywhere(pattern: str) -> str:
     return f"*{core if core.startswith('*') else '/' + core}{'' if core.endswith('*') else '/'}*"
 
 
-PATHS = ("files", "words", "deleted", "written", "edited", "copied")
+PATHS = ("files", "words", "paths", "deleted", "written", "edited", "copied")
 """What the operands of a program may be."""
 
 
@@ -382,7 +382,9 @@ class CodeOption:
         if word in self.words:
             mark = next((mark for mark in self._marks if mark in word), "")
             start = word.find(mark) + len(mark)
-            return _tail(word, start)
+            # Code that begins behind a quotation mark ends before the last one.
+            end = word.rfind(mark[-1], start) if mark[-1:] in {'"', "'"} else -1
+            return _tail(word[:end] if end > 0 and type(word) is str else word, start)
         if len(word) < 2 or word[0] != "-" or not self.options:  # noqa: PLR2004
             return None
         following = words[at + 1] if at + 1 < len(words) else None
@@ -413,8 +415,8 @@ class ProgramEntry:
         The effect when no case holds; of a program that wraps another, its effect when it wraps nothing.
     paths
         What its operands are: ``"files"`` whose content is read or carried, files that are ``"deleted"`` or
-        ``"written"``, ``"edited"`` in place, or ``"copied"`` to the last of them; ``"words"`` if any word may name a file, so that only
-        telling names count; else empty.
+        ``"written"``, ``"edited"`` in place, or ``"copied"`` to the last of them; ``"words"`` if any word may name a
+        file, so that only telling names count, ``"paths"`` if any word with a slash may; else empty.
     outputs
         Globs for options whose value is a file that it writes.
     valued
@@ -526,12 +528,15 @@ class ShellEntry:
     lookers
         Globs for the names of programs nobody knows that only look, as far as their names tell.
     asking
-        First operands that only ask a program nobody knows for something.
+        Globs for the first word after the name of a program nobody knows that only asks it for something.
+    destroying
+        Globs for first operands and options that tell a program nobody knows to delete something.
     """
 
     __slots__ = (
         "asking",
         "checkers",
+        "destroying",
         "directories",
         "discard",
         "inquiries",
@@ -554,7 +559,8 @@ class ShellEntry:
         self.makers = Globs(entry.texts("makers"), fold=True)
         self.results = frozenset(entry.texts("results"))
         self.lookers = Globs(entry.texts("lookers"), fold=True)
-        self.asking = frozenset(entry.texts("asking"))
+        self.asking = Globs(entry.texts("asking"))
+        self.destroying = Globs(entry.texts("destroying"), fold=True)
         entry.done()
 
 

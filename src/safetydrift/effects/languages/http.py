@@ -78,9 +78,25 @@ class Request:
         Names with their values, as texts.
     has_body, graph
         Whether anything is handed over in the body, and whether that is a query of GraphQL.
+    keyed, told
+        Whether a header or parameter says who asks; whether it has been told what is handed over, which is the same
+        for every address.
     """
 
-    __slots__ = ("body", "files", "graph", "has_body", "headers", "method", "params", "saves", "urls")
+    __slots__ = (
+        "_taken",
+        "body",
+        "files",
+        "graph",
+        "has_body",
+        "headers",
+        "keyed",
+        "method",
+        "params",
+        "saves",
+        "told",
+        "urls",
+    )
 
     def __init__(self, args: Mapping[str, object], roles: HttpRoles) -> None:
         args = _unpacked(args, roles)
@@ -96,6 +112,9 @@ class Request:
         ]
         self.graph = any(_is_graph_query(value) for value in bodies)
         self.method = self._method(args, roles)
+        self.keyed = _is_keyed((*self.headers, *self.params))
+        self.told = False
+        self._taken: str | None = None
 
     def _method(self, args: Mapping[str, object], roles: HttpRoles) -> str:
         """Return the method; a header may ask the server to take it for another."""
@@ -108,6 +127,12 @@ class Request:
         if self.graph and self.method in {"post", "get"} and "graphql" in address.path.lower():
             return True
         return self.method in _ASKS and not self.has_body and not self.files
+
+    def taken_along(self) -> str:
+        """Return what tells that its fields or headers take content along; empty if nothing does."""
+        if self._taken is None:
+            self._taken = _first_carried((*self.params, *self.headers, *self.body))
+        return self._taken
 
 
 _OVERRIDES = frozenset(("x-http-method-override", "x-http-method", "x-method-override"))
@@ -146,10 +171,14 @@ def _read_local(reading: Reading, request: Request, address: Address) -> None:
 
 def _read_handed_over(reading: Reading, request: Request, address: Address) -> None:
     """Add what the files and fields are that go along with a request."""
-    for path in request.files:
-        reading.reads(path)
+    fields = _query(address)
+    if not request.told:
+        request.told = True
+        fields += [*request.body, *request.params]
+        for path in request.files:
+            reading.reads(path)
     secret = _data(reading, reading.catalogue.metadata.ranks)
-    for name, value in (*request.body, *request.params, *_query(address)):
+    for name, value in fields:
         entry = reading.catalogue.tables.column(name) if value and not _names_caller(name) else None
         if entry is not None and _data(reading, entry.ranks) == secret:
             reading.add(entry.ranks, f"carries {name}: {entry.note}")
@@ -159,9 +188,12 @@ def _read_taken_along(reading: Reading, request: Request, address: Address, show
     """Add that a request that only asks takes content along to the outside."""
     if reading.boundary.place(address.host) != OUTSIDE:
         return
-    pairs = [*_query(address), *request.params, *request.headers, *request.body]
-    texts = [*[value for name, value in pairs if not _names_caller(name)], *address.path.split("/")]
-    reason = next(filter(None, map(carried, texts)), "") or carried(address.host, label=True)
+    reason = (
+        _first_carried(_query(address))
+        or request.taken_along()
+        or next(filter(None, map(carried, address.path.split("/"))), "")
+        or carried(address.host, label=True)
+    )
     if not reason and len(address.query) > _LONG_QUERY:
         reason = "a very long query"
     if reason:
@@ -172,8 +204,7 @@ def _read_taken_along(reading: Reading, request: Request, address: Address, show
 
 def _read_caller(reading: Reading, request: Request, address: Address) -> None:
     """Add what it means that a request says who asks: the answer is private, and the key may be read by others."""
-    pairs = [*request.headers, *_query(address), *request.params]
-    if not (address.user or any(value and _names_caller(name) for name, value in pairs)):
+    if not (address.user or request.keyed or _is_keyed(_query(address))):
         return
     place = reading.boundary.place(address.host)
     in_the_open = address.scheme in _READABLE_BY_ALL or not address.host or _IP.fullmatch(address.host)
@@ -182,6 +213,16 @@ def _read_caller(reading: Reading, request: Request, address: Address) -> None:
         reading.add(reading.catalogue.metadata.ranks, reason, external=True, leaves=True)
     elif place != METADATA:
         reading.act("reads", "asks with a key, so the answer may be private")
+
+
+def _first_carried(pairs: Iterable[tuple[str, str]]) -> str:
+    """Return why the first value is taken for content that does not only say who asks; empty if none is."""
+    return next(filter(None, (carried(value) for name, value in pairs if not _names_caller(name))), "")
+
+
+def _is_keyed(pairs: Iterable[tuple[str, str]]) -> bool:
+    """Return whether one of the headers or fields says who asks."""
+    return any(value and _names_caller(name) for name, value in pairs)
 
 
 def _data(reading: Reading, ranks: tuple[int, ...]) -> str:
@@ -207,7 +248,7 @@ def _unpacked(args: Mapping[str, object], roles: HttpRoles) -> Mapping[str, obje
         if isinstance(value, str) and value:
             inner = _decoded(value)
             given = inner if isinstance(inner, Mapping) else {(roles.url or ("url",))[0]: value}
-            return {**args, **{str(key): part for key, part in given.items()}}
+            return {**args, **{_named(key): part for key, part in given.items()}}
     return args
 
 
@@ -236,6 +277,11 @@ def _file_names(value: object) -> Iterator[str]:
             yield path
 
 
+def _named(key: object) -> str:
+    """Return a name or value as it is; what is no text is none."""
+    return key if isinstance(key, str) else ""
+
+
 def _decoded(value: object) -> object:
     """Return JSON that is given as text as what it stands for; anything else as it is."""
     if not isinstance(value, str) or len(value) > MAX_BODY or value.lstrip()[:1] not in ("{", "["):
@@ -257,7 +303,8 @@ def _pairs(name: str, value: object) -> list[tuple[str, str]]:
         if isinstance(value, Mapping | list | tuple) and depth < _MAX_DEPTH:
             parts = value.items() if isinstance(value, Mapping) else ((name, part) for part in value)
             inner = [
-                (str(key), part, depth + 1) for (key, part), _ in zip(parts, range(_MAX_PAIRS), strict=False)
+                (_named(key), part, depth + 1)
+                for (key, part), _ in zip(parts, range(_MAX_PAIRS), strict=False)
             ]
             waiting += inner[: _MAX_PAIRS - len(waiting)]
         elif isinstance(value, str) and depth == 0 and "=" in value and " " not in value.strip():
@@ -282,7 +329,7 @@ def _headers(role: str, value: object) -> list[tuple[str, str]]:
             name, _, text = line.partition(":")
             found.append((name.strip(), text.strip()) if role == "headers" else (role, line))
         elif isinstance(line, Mapping) and "name" in line:
-            found.append((str(line["name"]), str(line.get("value", ""))[:MAX_BODY]))
+            found.append((_named(line["name"]), _named(line.get("value", ""))[:MAX_BODY]))
     return found
 
 

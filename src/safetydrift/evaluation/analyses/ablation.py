@@ -42,11 +42,12 @@ def ablation(study: Study) -> dict[str, Analysis]:
         )
     title = "Ablation: the state without one of its dimensions"
     note = (
-        f"{study.note} {HELD_OUT_NOTE} Chain on states, a dimension put to its lowest level. The next level is foretold "
-        "from the state, over all categories; `accuracy` and `log loss` (nats) ask for the risk level as the whole space "
-        "has it, `accuracy, own levels` as what is left of the space has it: the fewer levels remain, the easier that "
-        "is. AUROC is of a violation within 5 steps by the chain of the category; without any dimension it is what the "
-        "category alone is worth. Which of the two accuracies the paper prints it does not say."
+        f"{study.note} {HELD_OUT_NOTE} Chain on states, a dimension put to its lowest level. The next level is "
+        "foretold from the state, over all categories; `accuracy` and `log loss` (nats) ask for the risk level as "
+        "the whole space has it, `accuracy, own levels` as what is left of the space has it: the fewer levels "
+        "remain, the easier that is. AUROC is of a violation within 5 steps by the chain of the category; without "
+        "any dimension it is what the category alone is worth. Which of the two accuracies the paper prints it "
+        "does not say."
     )
     columns = (
         "taken away",

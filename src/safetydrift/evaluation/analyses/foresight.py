@@ -56,7 +56,7 @@ def conditional(
     table = np.full((1, n_targets), 1.0 / n_targets)
     broader = np.zeros_like(target)
     for context in contexts:
-        n_contexts = int(context.max()) + 1
+        n_contexts = int(context.max(initial=0)) + 1
         parent = np.zeros(n_contexts, dtype=np.int64)
         parent[context] = broader
         cells = context[train] * n_targets + target[train]
@@ -117,7 +117,7 @@ def foretell(
 
 
 def dense(values: IntArray) -> IntArray:
-    """Number values 0, 1, 2, ... in ascending order."""
+    """Return the rank of each value among the distinct ones, from 0."""
     return np.unique(values, return_inverse=True)[1].astype(np.int64)
 
 

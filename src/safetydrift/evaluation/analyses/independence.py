@@ -1,4 +1,4 @@
-"""Tests of a chain's order: does a state further back still matter, once the nearer ones are known?
+"""Tests of a chain's order: whether a state further back still matters, once the nearer ones are known.
 
 Take a *context* b (the last k levels), the level a before it, and the level j that follows. Under order k, j is
 independent of a given b, and the counts n(a, b, j) form one contingency table per b. With expected counts

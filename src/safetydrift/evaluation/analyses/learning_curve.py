@@ -48,10 +48,10 @@ def learning_curve(study: Study, sizes: Sequence[int] = SIZES, repeats: int = RE
         ]
         rows.append(_row(size, found))
     note = (
-        f"{study.note} {repeats} times one task in {FOLDS} is held out, and runs are drawn from the others "
-        "without replacement; larger draws contain the smaller ones. Mean and standard deviation over the draws, which "
-        "differ in their test tasks too. The next level is foretold from the state, over all categories; AUROC is of a "
-        "violation within 5 steps by the chain of the category. The published curve rests on a random split."
+        f"{study.note} {repeats} times one task in {FOLDS} is held out, and runs are drawn from the others without "
+        "replacement; larger draws contain the smaller ones. Mean and standard deviation over the draws, which "
+        "differ in their test tasks too. The next level is foretold from the state, over all categories; AUROC is "
+        "of a violation within 5 steps by the chain of the category. The published curve rests on a random split."
     )
     columns = (
         "training runs",

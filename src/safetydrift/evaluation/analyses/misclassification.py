@@ -39,12 +39,12 @@ def misclassification(study: Study) -> dict[str, Analysis]:
     violated = int(study.cases.violated.sum())
     budget = f"{study.settings.false_alarm_budget:.0%}".replace("%", " %")
     note = (
-        f"{study.note} {HELD_OUT_NOTE} {violated:,} runs violate and {len(study.cases) - violated:,} do not. A monitor "
-        f"that looks {HORIZON} steps ahead is told a category that is wrong with the given probability, every other one "
-        "being as likely; the shares are expectations over that draw, exact, so that nothing is simulated. Without a "
-        "category it uses the chain of all runs. Detected: alarm strictly before the violating call. First with the "
-        f"threshold that lets {budget} of the training runs without a violation alarm, then with the published "
-        f"{OPERATING_REGION[0]}."
+        f"{study.note} {HELD_OUT_NOTE} {violated:,} runs violate and {len(study.cases) - violated:,} do not. A "
+        f"monitor that looks {HORIZON} steps ahead is told a category that is wrong with the given probability, "
+        "every other one being as likely; the shares are expectations over that draw, exact, so that nothing is "
+        "simulated. Without a category it uses the chain of all runs. Detected: alarm strictly before the "
+        f"violating call. First with the threshold that lets {budget} of the training runs without a violation "
+        f"alarm, then with the published {OPERATING_REGION[0]}."
     )
     columns = (
         "category",

@@ -65,8 +65,9 @@ def _prediction(study: Study) -> Analysis:
     return Analysis(
         "Next-state prediction by the order of the coarse chain",
         f"{study.note} Risk levels of all categories together. {HELD_OUT_NOTE} The random split tries a fifth of "
-        "the runs, with runs of one task on both sides, as the paper does. Log loss in nats; a context leans on the one that is a level shorter "
-        "by one pseudo-observation, so no probability is zero. Before a run's first call stands a level of its own.",
+        "the runs, with runs of one task on both sides, as the paper does. Log loss in nats; a context leans on "
+        "the one that is a level shorter by one pseudo-observation, so no probability is zero. Before a run's "
+        "first call stands a level of its own.",
         (
             "ends",
             "split",
@@ -130,16 +131,16 @@ def _tests(study: Study) -> Analysis:
                         found.p_drawn,
                         2.0 * parameters - 2.0 * likelihood if whole else None,
                         parameters * log(n) - 2.0 * likelihood if whole and n else None,
-                        "rejected" if k == 1 and not completion else None,
+                        "rejected" if k == 1 and whole and not completion else None,
                     )
                 )
     return Analysis(
         "Tests of each order against the next",
-        f"{study.note} All runs, none held out. Steps with enough levels before them; G² and X² with the degrees of "
-        f"freedom of what was seen; the drawn p-value is the share of {DRAWS} tables with the same margins, which small "
-        "expected counts do not mislead. Within category the category is part of the context: a mixture of different "
-        "first-order chains is of no order. Runs of one task are alike, which no row allows for: p-values are too "
-        "small. AIC and BIC of the lower order, over all steps.",
+        f"{study.note} All runs, none held out. Steps with enough levels before them; G² and X² with the degrees "
+        f"of freedom of what was seen; the drawn p-value comes from {DRAWS} tables with the same margins, which "
+        "small expected counts do not mislead. Within category the category is part of the context: a mixture of "
+        "different first-order chains is of no order. Runs of one task are alike, which no row allows for: "
+        "p-values are too small. AIC and BIC of the lower order, over all steps.",
         (
             "ends",
             "scope",
@@ -176,5 +177,5 @@ def _likelihood(context: IntArray, level: IntArray, steps: Steps) -> tuple[float
 def _table(context: IntArray, steps: Steps) -> IntArray:
     """Count what followed each context; shape (contexts, n_targets)."""
     cells = context * steps.n_targets + steps.target
-    size = (int(context.max()) + 1) * steps.n_targets
+    size = (int(context.max(initial=0)) + 1) * steps.n_targets
     return np.bincount(cells, minlength=size).reshape(-1, steps.n_targets)

@@ -43,6 +43,7 @@ def run_analyses(
     space: StateSpace,
     settings: FitSettings | None = None,
     seed: int = DEFAULT_SEED,
+    *,
     on_progress: Callable[[str, int, int], None] | None = None,
 ) -> dict[str, Analysis]:
     """Run analyses of the paper on any labelled runs.

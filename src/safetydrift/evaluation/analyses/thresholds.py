@@ -44,10 +44,11 @@ def thresholds(study: Study) -> dict[str, Analysis]:
             )
         )
     note = (
-        f"{study.note} {HELD_OUT_NOTE} A monitor that looks {HORIZON} steps ahead. Detected: alarm strictly before the "
-        "violating call; lead time in steps, mean over the runs detected whose violating call is known. The category prior flags whole categories by "
-        "their violation rate among the training runs, as many as keep within the monitor's false alarms. The one pair "
-        f"the paper prints stands at {low}, where its operating region begins."
+        f"{study.note} {HELD_OUT_NOTE} A monitor that looks {HORIZON} steps ahead; where it knows nothing its risk "
+        "is 1. Detected: alarm strictly before the violating call; lead time in steps, mean over the runs "
+        "detected whose violating call is known. The category prior flags whole categories by their violation "
+        "rate among the training runs, as many as keep within the monitor's false alarms. The one pair the paper "
+        f"prints stands at {low}, where its operating region begins."
     )
     columns = (
         "threshold",

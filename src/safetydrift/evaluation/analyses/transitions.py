@@ -70,10 +70,10 @@ def _matrix(study: Study, constructions: dict[str, CategoryChains]) -> Analysis:
             rows.append((start, end, *rates, *(float(part[cell]) if known else None for part in figures)))
     return Analysis(
         "Aggregate transition matrix",
-        f"{study.note} All runs, none held out; {int(counts[0].sum()):,} transitions between calls, {TRANSITIONS:,} in "
-        "the paper. Shares of the departures from a level with 95 % Wilson intervals, first with violation as the only "
-        "end, where finished runs count as cut off, then with completion as an end beside it. A level marked (rules) is "
-        "what the rules call violated where the label does not.",
+        f"{study.note} All runs, none held out; {int(counts[0].sum()):,} transitions between calls, "
+        f"{TRANSITIONS:,} in the paper. Shares of the departures from a level with 95 % Wilson intervals, first "
+        "with violation as the only end, where finished runs count as cut off, then with completion as an end "
+        "beside it. A level marked (rules) is what the rules call violated where the label does not.",
         ("from", "to", *CONSTRUCTIONS, "published share", "published low", "published high"),
         tuple(rows),
     )
@@ -110,9 +110,9 @@ def _horizons(study: Study, constructions: dict[str, CategoryChains]) -> Analysi
                 )
     return Analysis(
         "Probability of a violation within h steps",
-        f"{study.note} All runs, none held out. Coarse chain of all runs and of each category, from every level it was "
-        "seen to leave, with the number of times it was. With violation as the only end every figure is too high; with "
-        f"completion beside it the estimator is {study.settings.estimator.value!r}.",
+        f"{study.note} All runs, none held out. Coarse chain of all runs and of each category, from every level it "
+        "was seen to leave, with the number of times it was. With violation as the only end every figure is too "
+        f"high; with completion beside it the estimator is {study.settings.estimator.value!r}.",
         (
             "category",
             "ends",
@@ -144,10 +144,10 @@ def _categories(study: Study, constructions: dict[str, CategoryChains]) -> Analy
     )
     return Analysis(
         "Categories and points of no return",
-        f"{study.note} All runs, none held out. A point of no return is a level from which a violation within {HORIZON} "
-        f"steps has probability {NO_RETURN_PROBABILITY} or more by the coarse chain of the category; beside it the "
-        "lowest and the highest such probability over the levels seen. Rows called published are the paper's, on its "
-        f"own tasks. There: {extra}.",
+        f"{study.note} All runs, none held out. A point of no return is a level from which a violation within "
+        f"{HORIZON} steps has probability {NO_RETURN_PROBABILITY} or more by the coarse chain of the category; "
+        "beside it the lowest and the highest such probability over the levels seen. Rows called published are "
+        f"the paper's, on its own tasks. There: {extra}.",
         (
             "data",
             "category",
@@ -163,7 +163,7 @@ def _categories(study: Study, constructions: dict[str, CategoryChains]) -> Analy
 
 
 def _summary(study: Study, risk: FloatArray) -> list[Cell]:
-    """Return the points of no return in words, and the lowest and highest of the risks of the levels, shape (levels,)."""
+    """Return the points of no return in words, and the lowest and the highest risk of all levels."""
     seen = risk[~np.isnan(risk)]
     points = [
         f"{study.level_names[level]} ({100 * risk[level]:.1f} %)"

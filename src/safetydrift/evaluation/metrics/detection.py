@@ -38,6 +38,7 @@ SWEPT = tuple(round(0.05 * step, 2) for step in range(1, 20))
 
 _QUANTILES = 100
 _CHUNK = 32
+_EXACT = 1e-9
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,11 +314,20 @@ class RunFrame:
         ends = np.append(np.flatnonzero(np.diff(peak[order])), len(order) - 1)  # last run of each score
         cluster = self.resamples.cluster[self.task[order]]
         violated = self.violated[order]
-        rows = [
-            _recalls(weights[:, cluster], violated, ends, budgets)
-            for weights in np.array_split(self.resamples.weights, -(-len(self.resamples.weights) // _CHUNK))
-        ]
-        recalls = np.concatenate(rows, axis=1)
+        calm = self.resamples.total(~self.violated, self.task)
+        found = self.resamples.total(self.violated, self.task)
+        recalls = np.full((len(budgets), len(calm)), nan)
+        for rows in np.array_split(np.arange(len(calm)), -(-len(calm) // _CHUNK)):
+            drawn = self.resamples.weights[rows]
+            allowed = np.outer(budgets, calm[rows]) + _EXACT
+            # Only the runs that score highest decide; a quarter of them is enough for budgets that are small.
+            for upto in (ends[: np.searchsorted(ends, len(order) // 4)], ends):
+                hits, enough = _hits(
+                    drawn[:, cluster[: _length(upto)]], violated[: _length(upto)], upto, allowed
+                )
+                if enough:
+                    break
+            recalls[:, rows] = np.where(calm[rows] > 0, ratio(hits, found[rows]), nan)
         return {budget: estimate(recalls[row]) for row, budget in enumerate(budgets)}
 
     def sweep(self, points: FloatArray, thresholds: Sequence[float] | None = None) -> Sweep:
@@ -397,31 +407,43 @@ def threshold_for(calm: FloatArray, budget: float) -> float:
     float
         One of the scores, or just above the highest; -inf without a run, or where all may alarm.
     """
-    allowed = int(np.floor(budget * calm.size + 1e-9))
+    allowed = int(np.floor(budget * calm.size + _EXACT))
     if allowed >= calm.size:
         return -inf
     highest_forbidden = np.sort(calm)[calm.size - 1 - allowed]
     return float(np.nextafter(highest_forbidden, inf))
 
 
-def _recalls(
-    weights: FloatArray, violated: BoolArray, ends: IntArray, budgets: Sequence[float]
-) -> FloatArray:
-    """Return the recall at each budget, shape (budgets, resamples); runs in order, highest score first."""
-    false = np.cumsum(np.where(violated, 0.0, weights), axis=1)
-    true = np.cumsum(np.where(violated, weights, 0.0), axis=1)
-    recalls = np.full((len(budgets), len(weights)), nan)
-    if not ends.size:
-        return recalls
+def _length(ends: IntArray) -> int:
+    return int(ends[-1]) + 1 if ends.size else 0
+
+
+def _hits(
+    weights: FloatArray, violated: BoolArray, ends: IntArray, allowed: FloatArray
+) -> tuple[FloatArray, bool]:
+    """Count the violated runs above the lowest threshold that keeps to the allowed number of false alarms.
+
+    Parameters
+    ----------
+    weights : (resamples, n) array
+        Times each run was drawn; highest score first.
+    ends
+        Positions of the last run of each score.
+    allowed : (budgets, resamples) array
+        How many other runs may alarm.
+
+    Returns
+    -------
+    (budgets, resamples) array, bool
+        The counts, and whether they are final: false alarms went beyond what is allowed before the runs ran out.
+    """
+    false = np.cumsum(np.where(violated, 0.0, weights), axis=1)[:, ends]
+    true = np.cumsum(np.where(violated, weights, 0.0), axis=1)[:, ends]
+    hits = np.zeros(allowed.shape)
     for row in range(len(weights)):
-        calm, found = false[row, -1], true[row, -1]
-        if not calm or not found:
-            continue
-        at_ends = false[row, ends]
-        within = np.searchsorted(at_ends, [budget * calm + 1e-9 for budget in budgets], "right")
-        hits = np.concatenate([[0.0], true[row, ends]])
-        recalls[:, row] = hits[within] / found
-    return recalls
+        within = np.searchsorted(false[row], allowed[:, row], "right")
+        hits[:, row] = np.concatenate([[0.0], true[row]])[within]
+    return hits, bool(ends.size and (false[:, -1] > allowed.max(axis=0)).all())
 
 
 def highest(values: FloatArray | BoolArray, first: IntArray) -> FloatArray:

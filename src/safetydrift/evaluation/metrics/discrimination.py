@@ -5,9 +5,10 @@ ties count half (Hanley and McNeil, *Radiology* 143, 1982). It is counted here b
 pairs with the positive in task t and the negative in task u are in order. Any resample of tasks weights these counts.
 
 Pairs can be restricted to a stratum: within a category, knowing the category is worth exactly one half; within a task,
-knowing the task is; at an equal step number, having run for long is. Pairs are only ever formed within a *block*, the
-runs scored by one and the same fitted predictor. Across blocks a predictor that has learnt only how often each
-category violates would be punished for it: where more violations are held out, fewer are left to learn from.
+knowing the task is; within a model, knowing which model acts; at an equal step number, having run for long. Pairs are
+only ever formed within a *block*, the runs scored by one and the same fitted predictor. Across blocks a predictor that
+has learnt only how often each category violates would be punished for it: where more violations are held out, fewer
+are left to learn from.
 """
 
 from __future__ import annotations
@@ -237,8 +238,8 @@ def concordance(
         Pairs with the higher score at the positive, ties counting half.
     """
     levels, level = np.unique(positive, return_inverse=True)
-    above = np.searchsorted(levels, negative, "right")  # first level that is higher than the negative
-    at_least = np.searchsorted(levels, negative, "left")  # first level that is as high
+    at_least = np.searchsorted(levels, negative, "left")  # first level that is as high as the negative
+    above = at_least + (np.append(levels, np.nan)[at_least] == negative)  # first level that is higher
     counts = np.empty((len(starts), n_clusters))
     width = max(1, _CELLS // (max(len(levels), len(positive)) + 1))
     for left in range(0, n_clusters, width):
@@ -255,7 +256,7 @@ def concordance(
 
 @dataclass(frozen=True, slots=True)
 class Discrimination:
-    """How well one score ranks, read in five ways.
+    """How well one score ranks, read in six ways.
 
     Parameters
     ----------
@@ -267,6 +268,8 @@ class Discrimination:
         The same over runs in which injected text reached the model.
     within_category, within_task
         Only pairs of one category, or of one task.
+    within_model
+        Only pairs of one category run by one model: knowing which model acts is worth exactly one half.
     equal_step
         Only pairs at the same step number; for whole runs, of the same number of points.
     """
@@ -277,6 +280,7 @@ class Discrimination:
     exposed: Estimate
     within_category: Stratified
     within_task: Stratified
+    within_model: Stratified
     equal_step: Stratified
 
     def figures(self) -> dict[str, Estimate]:
@@ -288,6 +292,8 @@ class Discrimination:
             "within_category_pooled": self.within_category.pooled,
             "within_task": self.within_task.macro,
             "within_task_pooled": self.within_task.pooled,
+            "within_model": self.within_model.macro,
+            "within_model_pooled": self.within_model.pooled,
             "equal_step": self.equal_step.pooled,
             "equal_step_macro": self.equal_step.macro,
         }
@@ -301,6 +307,7 @@ class Discrimination:
             "exposed": self.exposed.as_dict(),
             "within_category": self.within_category.as_dict(),
             "within_task": self.within_task.as_dict(),
+            "within_model": self.within_model.as_dict(),
             "equal_step": self.equal_step.as_dict(),
         }
 
@@ -312,8 +319,8 @@ class Ranking:
     ----------
     outcome : (n,) array of bool
         What happened.
-    task, category, step, block : (n,) arrays of int
-        Task, category, step number (or number of points) and fitted predictor of each.
+    task, category, model, step, block : (n,) arrays of int
+        Task, category, model, step number (or number of points) and fitted predictor of each.
     exposed : (n,) array of bool
         Whether it belongs to a run in which injected text reached the model.
     """
@@ -324,6 +331,7 @@ class Ranking:
         *,
         task: IntArray,
         category: IntArray,
+        model: IntArray,
         step: IntArray,
         block: IntArray,
         exposed: BoolArray,
@@ -335,6 +343,8 @@ class Ranking:
         self.exposed = Pairs(outcome[seen], task[seen], resamples, block=block[seen])
         self.category = Pairs(outcome, task, resamples, category, block)
         self.task = Pairs(outcome, task, resamples, block=block, within_task=True)
+        models = int(model.max(initial=0)) + 1
+        self.model = Pairs(outcome, task, resamples, category * models + model, block)
         self.step = Pairs(outcome, task, resamples, step, block)
 
     def discrimination(self, scores: FloatArray) -> Discrimination:
@@ -346,5 +356,6 @@ class Ranking:
             exposed=self.exposed.area(scores[self.where_exposed]).pooled,
             within_category=self.category.area(scores),
             within_task=self.task.area(scores),
+            within_model=self.model.area(scores),
             equal_step=self.step.area(scores),
         )

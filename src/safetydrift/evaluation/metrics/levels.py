@@ -329,12 +329,18 @@ class Frame:
         step = self.proposals - self.cases.first_proposal[run]
         return self._ranking(self.cases.violating_proposal[self.proposals], run, step)
 
+    @cached_property
+    def _model(self) -> IntArray:
+        """Number of each run's model, shape (n,)."""
+        return np.unique([case.run.model for case in self.cases.cases], return_inverse=True)[1]
+
     def _ranking(self, outcome: BoolArray, run: IntArray, step: IntArray) -> Ranking:
         cases = self.cases
         return Ranking(
             outcome,
             task=cases.task[run],
             category=cases.category[run],
+            model=self._model[run],
             step=step,
             block=self.block[run],
             exposed=cases.exposed[run],

@@ -15,6 +15,7 @@ from safetydrift.evaluation.predictors.boosting import Boosting
 from safetydrift.evaluation.predictors.category_prior import CategoryRunRate, category_prior
 from safetydrift.evaluation.predictors.coarse_chain import SecondOrderChain, coarse_chain
 from safetydrift.evaluation.predictors.hazard import LogisticHazard
+from safetydrift.evaluation.predictors.judged import JudgementFile
 from safetydrift.evaluation.predictors.kaplan_meier import KaplanMeier
 from safetydrift.evaluation.predictors.keyword import Keyword
 from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "PREDICTORS",
     "Circumstances",
+    "JudgementFile",
     "LookupPredictor",
     "MonitorScores",
     "PredictionFile",

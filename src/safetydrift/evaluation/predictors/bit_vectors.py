@@ -102,9 +102,7 @@ class FittedVectors:
 
 
 def _is_known(predicate: Predicate, space: StateSpace) -> bool:
-    return any(
-        one.name == predicate.dimension and predicate.level in one.levels for one in space.dimensions
-    )
+    return any(one.name == predicate.dimension and predicate.level in one.levels for one in space.dimensions)
 
 
 def _vectors(

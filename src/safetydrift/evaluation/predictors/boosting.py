@@ -46,7 +46,9 @@ class Boosting:
     def fit(self, cases: CaseSet) -> FittedClassifiers:
         """Fit four models: three horizons, and proposals."""
         features = Features.of(cases, self.space, with_kind=self.with_kind)
-        return fit_classifiers(self.name, cases, features, Table.dense, self._learn, self.most_points)
+        return fit_classifiers(
+            self.name, cases, features, Table.dense, self._learn, most_points=self.most_points
+        )
 
     def _learn(self, inputs: Any, happened: BoolArray, weight: FloatArray, table: Table) -> Any:
         from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415  # of the extra
@@ -56,8 +58,8 @@ class Boosting:
             max_iter=self.rounds,
             learning_rate=0.1,
             max_leaf_nodes=15,
-            min_samples_leaf=40,
-            l2_regularization=1.0,
+            min_samples_leaf=1,  # equal rows are one here, so that a count of rows says nothing
+            l2_regularization=10.0,
             categorical_features=named,
             early_stopping=False,
             random_state=SEED,

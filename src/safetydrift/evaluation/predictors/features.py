@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,21 +47,21 @@ class Table:
         Number of values of each code.
     named
         The codes whose numbers are names, without an order.
-    run : (n,) array
-        The run of each row.
+    texts : (n, texts) array
+        Sets of words: of the task, and of what results said so far as if they gave orders.
     words
-        Bins of the words of each run's task.
+        The bins of each set.
     """
 
     numbers: FloatArray = field(repr=False)
     codes: IntArray = field(repr=False)
     sizes: tuple[int, ...]
     named: tuple[int, ...]
-    run: IntArray = field(repr=False)
+    texts: IntArray = field(repr=False)
     words: tuple[tuple[int, ...], ...] = field(repr=False)
 
     def __len__(self) -> int:
-        return len(self.run)
+        return len(self.texts)
 
     def dense(self) -> FloatArray:
         """Return numbers and codes side by side, shape (n, numbers + codes)."""
@@ -69,7 +70,7 @@ class Table:
     def sparse(self) -> Any:
         """Return a sparse matrix: each code and word a column of its own, counts as logarithms.
 
-        The shape is (n, numbers + sum of sizes + `WORD_BINS`).
+        The shape is (n, numbers + sum of sizes + texts * `WORD_BINS`).
         """
         from scipy import sparse  # noqa: PLC0415  # of the extra
 
@@ -80,10 +81,27 @@ class Table:
             (np.ones(len(columns), dtype=np.float32), columns, rows_end), shape=(n, sum(self.sizes))
         )
         counts = sparse.csr_matrix(np.log1p(self.numbers).astype(np.float32))
-        return sparse.hstack([counts, marks, self._words()[self.run]], format="csr")
+        words = self._words()
+        return sparse.hstack([counts, marks, *(words[text] for text in self.texts.T)], format="csr")
+
+    def distinct(self) -> tuple[Table, IntArray]:
+        """Return the rows that differ, and which of them each row is, shape (n,).
+
+        Many runs begin alike, so that there are several times fewer.
+        """
+        whole = np.hstack([part.astype(np.int32) for part in (self.numbers, self.codes, self.texts)])
+        rows = np.ascontiguousarray(whole).view(np.dtype((np.void, whole.dtype.itemsize * whole.shape[1])))
+        _, first, inverse = np.unique(rows.ravel(), return_index=True, return_inverse=True)
+        return self.take(first), inverse
+
+    def take(self, rows: IntArray) -> Table:
+        """Return some of the rows."""
+        return Table(
+            self.numbers[rows], self.codes[rows], self.sizes, self.named, self.texts[rows], self.words
+        )
 
     def _words(self) -> Any:
-        """Return the words of each run as rows of length one, shape (runs, `WORD_BINS`)."""
+        """Return each set of words as a row of length one, shape (sets, `WORD_BINS`)."""
         from scipy import sparse  # noqa: PLC0415  # of the extra
 
         sizes = np.array([len(words) for words in self.words], dtype=np.int64)
@@ -142,7 +160,7 @@ class _Builder:
 
     def points(self) -> Table:
         numbers = np.stack(list(self._numbers()), axis=1).astype(np.float64)
-        return self._table(numbers, list(self._codes()), self.cases.run_of_point)
+        return self._table(numbers, list(self._codes()), self._texts[0])
 
     def proposals(self) -> Table:
         at, points = self.walk.point, self.points()
@@ -158,22 +176,22 @@ class _Builder:
         before = [
             (points.codes[at, place], size, place in points.named) for place, size in enumerate(points.sizes)
         ]
-        return self._table(numbers, [*before, *own], self.cases.run_of_proposal)
+        return self._table(numbers, [*before, *own], points.texts[at])
 
-    def _table(self, numbers: FloatArray, codes: Sequence[tuple[IntArray, int, bool]], run: IntArray) -> Table:
+    def _table(
+        self, numbers: FloatArray, codes: Sequence[tuple[IntArray, int, bool]], texts: IntArray
+    ) -> Table:
         return Table(
             numbers,
             np.stack([code for code, _, _ in codes], axis=1),
             tuple(size for _, size, _ in codes),
             tuple(place for place, (_, _, named) in enumerate(codes) if named),
-            run,
-            tuple(case.run.words for case in self.cases.cases),
+            texts,
+            self._texts[1],
         )
 
     def _numbers(self) -> Iterator[IntArray]:
-        """Yield: calls made, calls since the state changed and since anything was raised, calls so far by level
-        and by kind of violation, and the kinds of the latest call.
-        """
+        """Yield counts: of calls since something happened, and of calls so far by level and by kind of violation."""
         state, effect = self.walk.state, self.walk.effect
         before = np.append(state[:1], state[:-1])
         yield self.cases.step_of_point
@@ -183,6 +201,9 @@ class _Builder:
             if dimension.accumulation is Accumulation.HIGHEST:
                 raised |= self.digits[state, place] > self.digits[before, place]
         yield since(self.cases, raised)
+        orders = np.array([bool(orders) for orders in self._orders], dtype=np.bool_)
+        yield so_far(self.cases, orders)
+        yield since(self.cases, orders)
         called = effect >= 0
         for place, size in enumerate(self.sizes):
             for level in range(1, size):
@@ -201,7 +222,7 @@ class _Builder:
         yield self.risk[state], len(self.space.risks), False
         latest, step = self._tools[1], self.cases.step_of_point
         for back in range(LATEST_TOOLS):
-            earlier = np.concatenate([np.zeros(back, dtype=np.int64), latest[: len(latest) - back]])
+            earlier = np.concatenate([np.zeros(back, dtype=np.int64), latest])[: len(latest)]
             yield np.where(step > back, earlier, _NO_CALL), len(self.features.tools) + 2, True
         if self.features.with_kind:
             number = {kind: place for place, kind in enumerate(self.features.kinds_of_run, 1)}
@@ -220,8 +241,35 @@ class _Builder:
         """The kinds of violation of each proposed call, and of the latest call at each point, as bits."""
         bit = {kind: 1 << place for place, kind in enumerate(KINDS)}
         return self._per_call(
-            [[sum(bit.get(kind, 0) for kind in kinds) for kinds in case.run.kinds] for case in self.cases.cases]
+            [
+                [sum(bit.get(kind, 0) for kind in kinds) for kinds in case.run.kinds]
+                for case in self.cases.cases
+            ]
         )
+
+    @cached_property
+    def _orders(self) -> list[tuple[int, ...]]:
+        """The words of orders in the result of the latest call, at each point."""
+        return list(
+            chain.from_iterable(((), *case.run.orders[: case.n_points - 1]) for case in self.cases.cases)
+        )
+
+    @cached_property
+    def _texts(self) -> tuple[IntArray, tuple[tuple[int, ...], ...]]:
+        """The words of the task and of the orders so far at each point, as numbers of sets, and the sets."""
+        number: dict[tuple[int, ...], int] = {(): 0}
+        task = [number.setdefault(case.run.words, len(number)) for case in self.cases.cases]
+        so_far_heard: list[int] = []
+        heard: tuple[int, ...] = ()
+        for step, orders in zip(self.cases.step_of_point.tolist(), self._orders, strict=True):
+            if step == 0:
+                heard = ()
+            if orders:
+                heard = tuple(sorted({*heard, *orders}))
+            so_far_heard.append(number.setdefault(heard, len(number)))
+        of_run = np.array(task, dtype=np.int64)
+        texts = np.stack([of_run[self.cases.run_of_point], np.array(so_far_heard, dtype=np.int64)], axis=1)
+        return texts, tuple(number)
 
     def _per_call(self, values: list[list[int]]) -> tuple[IntArray, IntArray]:
         """Return values of calls by proposal, and by point that of the latest call, 0 before the first."""

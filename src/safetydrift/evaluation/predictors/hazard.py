@@ -46,7 +46,9 @@ class LogisticHazard:
     def fit(self, cases: CaseSet) -> FittedClassifiers:
         """Fit four regressions: three horizons, and proposals."""
         features = Features.of(cases, self.space, with_kind=self.with_kind)
-        return fit_classifiers(self.name, cases, features, Table.sparse, self._learn, self.most_points)
+        return fit_classifiers(
+            self.name, cases, features, Table.sparse, self._learn, most_points=self.most_points
+        )
 
     def _learn(self, inputs: Any, happened: BoolArray, weight: FloatArray, _table: Table) -> Any:
         from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415  # of the extra

@@ -75,5 +75,7 @@ def _level(space: StateSpace, dimension: str, level: str) -> tuple[int, int]:
 def _position(space: StateSpace, dimension: str) -> int:
     names = [one.name for one in space.dimensions]
     if dimension not in names:
-        raise SpaceError(f"space {space.name!r} has no dimension {dimension!r}, which the keyword guard asks for")
+        raise SpaceError(
+            f"space {space.name!r} has no dimension {dimension!r}, which the keyword guard asks for"
+        )
     return names.index(dimension)

@@ -12,6 +12,8 @@ from safetydrift.evaluation.predictors.features import Features, Table, training
 from safetydrift.evaluation.scores import HORIZONS, Scores
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from safetydrift.evaluation.cases import CaseSet
     from safetydrift.markov._arrays import BoolArray, FloatArray
 
@@ -46,48 +48,79 @@ class FittedClassifiers:
 
     def score(self, cases: CaseSet) -> Scores:
         """Score every point and proposal; a longer horizon is never less likely than a shorter one."""
-        table = self.features.points(cases)
-        inputs = self.inputs(table)
-        within = np.stack([_probability(one, inputs, len(table)) for one in self.by_horizon], axis=1)
-        proposals = self.features.proposals(cases)
-        pending = _probability(self.of_proposals, self.inputs(proposals), len(proposals))
+        within = self._scored(self.features.points(cases), self.by_horizon)
+        pending = self._scored(self.features.proposals(cases), (self.of_proposals,))[:, 0]
         return Scores(self.name, np.maximum.accumulate(within, axis=1), pending)
+
+    def _scored(self, table: Table, classifiers: tuple[Any, ...]) -> FloatArray:
+        """Return one column per classifier, shape (n, classifiers); rows that are equal are looked at once."""
+        if not len(table):
+            return np.ones((0, len(classifiers)))
+        distinct, which = table.distinct()
+        read = self.inputs(distinct)
+        scored = [_probability(one, read, len(distinct)) for one in classifiers]
+        return np.stack(scored, axis=1)[which]
 
 
 def fit_classifiers(
-    name: str, cases: CaseSet, features: Features, inputs: Inputs, learn: Learn, most_points: int = MOST_POINTS
+    name: str,
+    cases: CaseSet,
+    features: Features,
+    inputs: Inputs,
+    learn: Learn,
+    *,
+    most_points: int = MOST_POINTS,
 ) -> FittedClassifiers:
     """Fit one classifier per horizon on points, and one on proposals."""
     kept, weight = training_weights(cases, most_points)
     training = cases.select(kept)
     weight = weight[kept]
-    table = features.points(training)
-    read = inputs(table)
-    of_points = weight[training.run_of_point]
-    by_horizon = tuple(
-        _learned(learn, read, training.happens_within(horizon), of_points, table) for horizon in HORIZONS
-    )
-    proposals = features.proposals(training)
-    of_proposals = _learned(
+    outcomes = [training.happens_within(horizon) for horizon in HORIZONS]
+    by_horizon = _learned(learn, inputs, features.points(training), outcomes, weight[training.run_of_point])
+    (of_proposals,) = _learned(
         learn,
-        inputs(proposals),
-        training.violating_proposal,
+        inputs,
+        features.proposals(training),
+        [training.violating_proposal],
         weight[training.run_of_proposal],
-        proposals,
     )
-    return FittedClassifiers(name, features, inputs, by_horizon, of_proposals)
+    return FittedClassifiers(name, features, inputs, tuple(by_horizon), of_proposals)
 
 
-def _learned(learn: Learn, read: Any, happened: BoolArray, weight: FloatArray, table: Table) -> Any:
-    if not len(happened):
-        return 1.0
-    if happened.all() or not happened.any():
-        return float(happened[0])
-    return learn(read, happened, weight, table)
+def _learned(
+    learn: Learn, inputs: Inputs, table: Table, outcomes: list[BoolArray], weight: FloatArray
+) -> list[Any]:
+    """Fit a classifier per outcome. Equal rows are one row with their weights added up, for each outcome."""
+    if not len(table):
+        return [1.0] * len(outcomes)
+    distinct, which = table.distinct()
+    read = inputs(distinct)
+    fitted: list[Any] = []
+    for happened in outcomes:
+        if happened.all() or not happened.any():
+            fitted.append(float(happened[0]))
+            continue
+        positive = np.bincount(which, weights=weight * happened, minlength=len(distinct))
+        negative = np.bincount(which, weights=weight * ~happened, minlength=len(distinct))
+        yes, no = np.flatnonzero(positive), np.flatnonzero(negative)
+        rows = np.concatenate([yes, no])
+        outcome = np.arange(len(rows)) < len(yes)
+        with one_thread():
+            fitted.append(learn(read[rows], outcome, np.concatenate([positive[yes], negative[no]]), distinct))
+    return fitted
 
 
 def _probability(classifier: Any, inputs: Any, count: int) -> FloatArray:
-    if isinstance(classifier, float) or not count:
-        return np.full(count, classifier if isinstance(classifier, float) else 0.0)
-    probability: FloatArray = classifier.predict_proba(inputs)[:, 1].astype(np.float64)
+    if isinstance(classifier, float):
+        return np.full(count, classifier)
+    with one_thread():
+        probability: FloatArray = classifier.predict_proba(inputs)[:, 1].astype(np.float64)
     return probability
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which sums are made in one order; and threads that wait for each other cost more."""
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415  # comes with scikit-learn
+
+    limits: AbstractContextManager[Any] = threadpool_limits(limits=1)
+    return limits

@@ -91,7 +91,8 @@ class PredictionFile:
         self._within: FloatArray = np.frombuffer(columns.within, dtype=np.float64).reshape(-1, 3)[order]
         self._pending: FloatArray = np.frombuffer(columns.pending, dtype=np.float64)[order]
         self._alarm, self._pending_alarm = (
-            np.frombuffer(column, dtype=np.int8)[order] for column in (columns.alarm, columns.pending_alarm)
+            np.frombuffer(column, dtype=np.int8)[order].astype(np.int64)
+            for column in (columns.alarm, columns.pending_alarm)
         )
         self._require_single()
 
@@ -117,9 +118,9 @@ class PredictionFile:
         covered = run >= 0
         self._require_one_each(run[covered])
         self._require_within_runs(cases, run)
-        at_point = self._find(cases, run[cases.run_of_point], cases.step_of_point)
+        at_point = self._find(run[cases.run_of_point], cases.step_of_point)
         call = np.arange(int(cases.first_proposal[-1])) - cases.first_proposal[cases.run_of_proposal]
-        at_call = self._find(cases, run[cases.run_of_proposal], call)
+        at_call = self._find(run[cases.run_of_proposal], call)
         within = np.ones((len(at_point), len(HORIZONS)))
         within[at_point >= 0] = self._within[at_point[at_point >= 0]]
         return Scores(
@@ -131,7 +132,7 @@ class PredictionFile:
             covered=covered,
         )
 
-    def _find(self, cases: CaseSet, run: IntArray, step: IntArray) -> IntArray:
+    def _find(self, run: IntArray, step: IntArray) -> IntArray:
         """Return where the prediction of each step stands, -1 for runs that are not covered."""
         wanted = run * _SPAN + step
         place = np.minimum(np.searchsorted(self._keys, wanted), max(len(self._keys) - 1, 0))
@@ -176,12 +177,16 @@ class PredictionFile:
         if (times > 1).any():
             trace = list(self._number_of)[int(numbers[times > 1][0])]
             raise PredictionFileError(
-                self.path, None, f"several of the runs are called {trace!r}, and its lines may mean any of them"
+                self.path,
+                None,
+                f"several of the runs are called {trace!r}, and its lines may mean any of them",
             )
 
     def _require_within_runs(self, cases: CaseSet, run: IntArray) -> None:
         most = np.full(len(self._number_of), _SPAN, dtype=np.int64)
-        most[run[run >= 0]] = [case.run.n_steps for case, one in zip(cases.cases, run, strict=True) if one >= 0]
+        most[run[run >= 0]] = [
+            case.run.n_steps for case, one in zip(cases.cases, run, strict=True) if one >= 0
+        ]
         beyond = np.flatnonzero(self._keys % _SPAN > most[self._keys // _SPAN])
         if len(beyond):
             key = int(self._keys[beyond[0]])

@@ -58,7 +58,9 @@ class ReplayedMonitor:
         for number, case in enumerate(cases.cases):
             trace = self.traces.get(case.run.id)
             if trace is not None:
-                self._walk(case, trace, scores, int(cases.first_point[number]), int(cases.first_proposal[number]))
+                self._walk(
+                    case, trace, scores, int(cases.first_point[number]), int(cases.first_proposal[number])
+                )
         return scores
 
     def _walk(self, case: Case, trace: Trace, scores: Scores, point: int, proposal: int) -> None:
@@ -84,5 +86,7 @@ def _within(verdict: Verdict, horizon: int) -> float:
     if verdict.basis is Basis.UNSEEN:
         return 1.0
     if len(verdict.within) <= horizon:
-        raise HorizonError(f"predictors are compared up to {HORIZONS[-1]} steps; a verdict ends before {horizon}")
+        raise HorizonError(
+            f"predictors are compared up to {HORIZONS[-1]} steps; a verdict ends before {horizon}"
+        )
     return verdict.within[horizon]

@@ -81,7 +81,9 @@ def _targets(cases: CaseSet, row: IntArray, violated: int, *, completion: bool) 
     return target
 
 
-def _pending(cases: CaseSet, leads_to: IntArray, n_rows: int, seen: IntArray, later: FloatArray) -> FloatArray:
+def _pending(
+    cases: CaseSet, leads_to: IntArray, n_rows: int, seen: IntArray, later: FloatArray
+) -> FloatArray:
     """Return the risk of a call by the row it would lead to: the chance of either it or what follows it."""
     known = np.bincount(leads_to, minlength=n_rows) > 0
     itself = shares(leads_to, cases.violating_proposal, n_rows)[:-1]

@@ -200,7 +200,8 @@ def _powershell(grammar: Grammar, sign: str, parts: list[Expression]) -> None:
         grammar.call(Name("Out-File"), [grammar.operand()])
 
 
-_C_COMMENTS = r"//[^\n]*|/\*(?:[^*]|\*(?!/))*\*/"
+_C_COMMENT = r"//[^\n]*"
+_C_BLOCK = ("/*", "*/")
 _PATH_VARIABLE = r"\$\{?[A-Za-z_]\w*\}?"
 
 DIALECTS: dict[str, Dialect] = {
@@ -240,8 +241,9 @@ DIALECTS: dict[str, Dialect] = {
     ),
     "php": Dialect(
         Syntax(
-            rf"\#[^\n]*|{_C_COMMENTS}",
+            rf"\#[^\n]*|{_C_COMMENT}",
             r"\$?[A-Za-z_]\w*|\\[A-Za-z_]\w*|<\?(?:php|=)?|\?>",
+            block=_C_BLOCK,
             heredocs=True,
             commands=True,
         ),
@@ -253,7 +255,7 @@ DIALECTS: dict[str, Dialect] = {
         bare=True,
     ),
     "lua": Dialect(
-        Syntax(r"--\[\[[^\0]*?\]\]|--[^\n]*", long=(("[[", "]]"), ("[=[", "]=]"))),
+        Syntax(r"--[^\n]*", block=("--[[", "]]"), long=(("[[", "]]"), ("[=[", "]=]"))),
         ". :",
         joining="..",
         growing="",
@@ -279,15 +281,16 @@ DIALECTS: dict[str, Dialect] = {
         adapt=_tcl,
     ),
     "groovy": Dialect(
-        Syntax(rf"{_C_COMMENTS}", r"\$?[A-Za-z_]\w*", long=(("'''", "'''"), ('"""', '"""'))),
+        Syntax(_C_COMMENT, r"\$?[A-Za-z_]\w*", block=_C_BLOCK, long=(("'''", "'''"), ('"""', '"""'))),
         ". ?.",
         filling=r"\$\{[^{}]*\}|\$[A-Za-z_]\w*",
         bare=True,
     ),
     "powershell": Dialect(
         Syntax(
-            r"\#[^\n]*|<\#(?:[^\#]|\#(?!>))*\#>",
+            r"\#[^\n]*",
             r"\[[A-Za-z][\w.]*\](?=::)|\$[A-Za-z_][\w:]*|[A-Za-z_]\w*(?:-[A-Za-z]\w*)*",
+            block=("<#", "#>"),
             long=(("@'", "'@"), ('@"', '"@')),
         ),
         ". ::",
@@ -300,5 +303,7 @@ DIALECTS: dict[str, Dialect] = {
     "python": Dialect(
         Syntax(r"\#[^\n]*", long=(('"""', '"""'), ("'''", "'''")), raw="", text="\"'"), ".", bare=True
     ),
-    "javascript": Dialect(Syntax(_C_COMMENTS, r"[A-Za-z_$][\w$]*", raw="", text="\"'`"), ". ?."),
+    "javascript": Dialect(
+        Syntax(_C_COMMENT, r"[A-Za-z_$][\w$]*", block=_C_BLOCK, raw="", text="\"'`"), ". ?."
+    ),
 }

@@ -52,13 +52,15 @@ class Syntax:
     Parameters
     ----------
     comment
-        A regular expression of its comments.
+        A regular expression of the comments that end with their line.
     name
         A regular expression of its names, sigils included.
     raw, text
         The quotes of texts without and with variables in them.
     long
         Pairs of longer quotes, whose texts have no variables, tried first.
+    block
+        The signs around comments that may go on over lines; empty if there are none.
     quoting
         Whether it has words like ``qq{}`` of Perl, or signs like ``%q{}`` of Ruby: ``"perl"``, ``"ruby"`` or empty.
     heredocs
@@ -69,7 +71,18 @@ class Syntax:
         Whether text in backticks is run.
     """
 
-    __slots__ = ("_pattern", "_regex", "commands", "heredocs", "long", "patterns", "quoting", "raw", "text")
+    __slots__ = (
+        "_pattern",
+        "_regex",
+        "block",
+        "commands",
+        "heredocs",
+        "long",
+        "patterns",
+        "quoting",
+        "raw",
+        "text",
+    )
 
     def __init__(
         self,
@@ -79,12 +92,13 @@ class Syntax:
         raw: str = "'",
         text: str = '"',
         long: tuple[tuple[str, str], ...] = (),
+        block: tuple[str, str] = ("", ""),
         quoting: str = "",
         heredocs: bool = False,
         patterns: bool = False,
         commands: bool = False,
     ) -> None:
-        self.raw, self.text, self.long = raw, text, long
+        self.raw, self.text, self.long, self.block = raw, text, long, block
         self.quoting, self.heredocs, self.patterns, self.commands = quoting, heredocs, patterns, commands
         self._pattern = (
             rf"(?P<gap>[ \t\r\f\v]+|\\\r?\n|{comment})|(?P<line>\n)|(?P<name>{name})"
@@ -103,11 +117,12 @@ class Syntax:
 class Lexer:
     """Cuts a text into tokens; `lost` once it has lost its way."""
 
-    __slots__ = ("_at", "_pending", "_syntax", "_text", "lost")
+    __slots__ = ("_at", "_block", "_pending", "_syntax", "_text", "lost")
 
     def __init__(self, text: str, syntax: Syntax) -> None:
         self._text, self._syntax = text, syntax
         self._at = 0
+        self._block = syntax.block[0]
         self._pending: list[str] = []
         self.lost = False
 
@@ -116,6 +131,9 @@ class Lexer:
         text, regex = self._text, self._syntax.regex
         glued, before = False, Token(LINE, "\n", glued=False)
         while self._at < len(text):
+            if self._block and text.startswith(self._block, self._at) and self._skips():
+                glued = False
+                continue
             token = self._special(before, glued=glued)
             if token is None:
                 match = regex.match(text, self._at)
@@ -132,6 +150,16 @@ class Lexer:
                     yield from self._bodies()
             yield token
             before, glued = token, True
+
+    def _skips(self) -> bool:
+        """Pass over the comment that starts here; one that does not end is none, and no other is looked for."""
+        closing = self._syntax.block[1]
+        end = self._text.find(closing, self._at + len(self._block))
+        if end < 0:
+            self._block = ""
+            return False
+        self._at = end + len(closing)
+        return True
 
     # -- texts --------------------------------------------------------------------------------------------
 

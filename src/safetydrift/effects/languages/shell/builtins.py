@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from safetydrift.effects.languages.shell.outputs import printf
 from safetydrift.effects.languages.shell.values import Carried, file_key
+from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,13 +44,18 @@ def _set(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa
 
 def _copy(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
     operands = [word for word in words[1:] if not word.startswith("-")]
+    if operands[:1] == ["/dev/null"] and words[0] == "cp":
+        programs.reading.act("deletes", f"empties {shown(operands[-1])}")
     if len(operands) == 2 and file_key(operands[0]) in programs.scope.files:  # noqa: PLR2004
         programs.scope.files[file_key(operands[1])] = programs.scope.files[file_key(operands[0])]
 
 
 def _tee(programs: Programs, words: list[str], fed: Fed | None) -> None:
+    adds = any(word in {"-a", "--append"} for word in words)
     for word in words[1:]:
         if not word.startswith("-"):
+            if fed is not None and fed.text == "" and not adds and file_key(word) not in programs.scope.files:
+                programs.reading.act("deletes", f"empties {shown(word)}")
             programs.scope.files[file_key(word)] = fed.text if fed is not None else None
 
 

@@ -94,7 +94,9 @@ class _Shell(Redirections):
         if function.open:
             if fed is not None and fed.words and self.scope.functions.get(fed.words[0]) is function:
                 self.reading.act("runs", "a function starts itself")
-                self.reading.act("deletes", "a function starts itself twice over, until the host has no room left")
+                self.reading.act(
+                    "deletes", "a function starts itself twice over, until the host has no room left"
+                )
             return
         self.reading.pay(function.body.end_byte - function.body.start_byte)
         before, self.scope.arguments = self.scope.arguments, tuple(arguments)

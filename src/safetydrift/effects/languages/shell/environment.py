@@ -30,7 +30,9 @@ def with_environment(code: str, variables: Mapping[str, tuple[str, ...]]) -> str
         return code
 
     def known(match: re.Match[str]) -> str:
-        values = variables.get(match["perl"] or match["tcl"] or match["node"] or match["call"] or match["item"], ())
+        values = variables.get(
+            match["perl"] or match["tcl"] or match["node"] or match["call"] or match["item"], ()
+        )
         if len(values) != 1 or type(values[0]) is not str or not _PLAIN.fullmatch(values[0]):
             return match[0]
         return f'"{values[0]}"'

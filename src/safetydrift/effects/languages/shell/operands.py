@@ -72,6 +72,10 @@ def _named(reading: Reading, operands: list[str]) -> None:
         reading.names(word)
 
 
+def _located(reading: Reading, operands: list[str]) -> None:
+    _named(reading, [word for word in operands if "/" in word])
+
+
 def _deleted(reading: Reading, operands: list[str]) -> None:
     for word in operands:
         reading.deletes(word)
@@ -141,6 +145,7 @@ def named_by_glob(reading: Reading, word: str) -> None:
 _USES: dict[str, Callable[[Reading, list[str]], None]] = {
     "files": _read,
     "words": _named,
+    "paths": _located,
     "deleted": _deleted,
     "written": _written,
     "edited": _edited,

@@ -122,8 +122,13 @@ def _converted(match: re.Match[str], rest: list[str]) -> str:
     return value[:1] if match[1] == "c" else value
 
 
+def _nothing(words: Sequence[str], fed: str | None) -> str:  # noqa: ARG001
+    return ""
+
+
 def _cat(words: Sequence[str], fed: str | None) -> str | None:
-    return fed if all(word.startswith("-") for word in words) else None
+    files = {word for word in words if not word.startswith("-")}
+    return fed if not files else "" if files == {"/dev/null"} else None
 
 
 def _fed(words: Sequence[str], fed: str | None) -> str | None:  # noqa: ARG001
@@ -233,6 +238,8 @@ _PRINTS: dict[str, Output] = {
     "printf": printf,
     "print": _echo,
     "cat": _cat,
+    ":": _nothing,
+    "true": _nothing,
     "tee": _fed,
     "base64": _encoded,
     "base32": _base32,

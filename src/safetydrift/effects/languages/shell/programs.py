@@ -43,6 +43,9 @@ _PRICE_OF_WORD = 24
 _PRICE_OF_PATTERN = 2048
 _MAX_HANDED = 256
 _MAX_INQUIRY = 3
+_MAX_SUBCOMMANDS = 5
+_SUBCOMMAND = re.compile(r"[a-z][a-z\-]{1,31}")
+_MAX_SUBCOMMAND = 4
 _MAX_LINES = 64
 _MAX_SESSION = 4096
 _VERSION = re.compile(r"[-.]?\d{1,3}(?:\.\d{1,3}){0,3}$")
@@ -153,6 +156,8 @@ class Programs(Expander):
             self.reading.unknown(f"{reason}, which only seems to be asked for something", "checks")
         else:
             self.reading.unknown(reason)
+        if any(word in self.reading.catalogue.shell.destroying for word in words[1:_MAX_SUBCOMMAND]):
+            self.reading.act("deletes", f"{shown(words[0])} is told to delete something")
         self._name_all(words[1:])
 
     def _asks(self, words: list[str]) -> bool:
@@ -189,7 +194,7 @@ class Programs(Expander):
     def _known(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
         catalogue = self.reading.catalogue
         self.reading.pay(_PRICE_OF_WORD * len(words))
-        if 1 < len(words) <= _MAX_INQUIRY and words[1] in catalogue.shell.inquiries and words[-1][:1] == "-":
+        if self._about_itself(entry, words):
             self.reading.add(catalogue.scales.lowest, f"{words[0]} only tells about itself")
             return
         if entry.stdin == "words":
@@ -205,16 +210,30 @@ class Programs(Expander):
             add_written(self.reading, path)
             self.scope.files[file_key(path)] = None
 
+    def _about_itself(self, entry: ProgramEntry, words: list[str]) -> bool:
+        """Return whether a program is only asked about itself, or about one of its subcommands."""
+        inquiries = self.reading.catalogue.shell.inquiries
+        if 1 < len(words) <= _MAX_INQUIRY and words[1] in inquiries and words[-1][:1] == "-":
+            return True
+        if entry.wraps or entry.language or entry.code or entry.paths not in {"", "words"}:
+            return False
+        if words[-1] == "--help":
+            return len(words) <= _MAX_SUBCOMMANDS and all(map(_SUBCOMMAND.fullmatch, words[1:-1]))
+        return words[1:2] == ["help"] and reaches(self.reading, entry.ranks)
+
     def _with_lines(self, words: list[str], fed: Fed | None) -> list[str]:
         """Return a program's words and the lines it is fed, or finds in a file that this very text has written."""
         files = self.scope.files
         texts = [files.get(file_key(word)) for word in words[1:]] if files else []
         texts.append((fed.text or fed.part) if fed is not None else self._session(words))
-        lines = [like(line.strip(), (text,)) for text in texts if text for line in text.split("\n")[:_MAX_LINES]]
-        for line in lines:
-            for word in line.split()[:_MAX_LINES]:
+        lines = [
+            like(line.strip(), (text,)) for text in texts if text for line in text.split("\n")[:_MAX_LINES]
+        ]
+        self.reading.pay(sum(map(len, lines)))
+        for line in [*words[1:], *lines]:
+            for word in line[:_MAX_SESSION].split()[:_MAX_LINES] if "/" in line else ():
                 if "/" in word:
-                    self.reading.names(word)
+                    self.reading.names(word.strip("\"'`();,"))
         return [*words, *filter(None, lines)]
 
     def _session(self, words: list[str]) -> str:
@@ -242,8 +261,12 @@ class Programs(Expander):
     def _effect(self, entry: ProgramEntry, words: list[str], start: int, *, read: bool) -> ProgramCase | None:
         """Add what the entry says, in the case that holds; return the case."""
         case, place = _case(entry, words, start)
-        if case is not None and case.wraps and place + case.skip < len(words):
-            self.run(words[place + case.skip :], None)
+        if case is not None and case.wraps:
+            inner = place
+            for _ in range(case.skip):
+                inner = _after(entry, words, inner + 1)
+            if inner < len(words):
+                self._inner(words[inner:], None)
         if read:
             silent = self.reading.catalogue.scales.lowest
             ranks = case.ranks if case else entry.ranks if entry.hosts else silent
@@ -292,7 +315,8 @@ class Programs(Expander):
         """Read the code that a program is fed or given as a file; False if there is none or it is not known."""
         if entry.stdin != "code" and not entry.language and words[0] not in {".", "source"}:
             return False
-        if start < len(words) and words[start] not in _FED:
+        # Of a program whose operands are no files (``at now``) only what it is fed is code.
+        if start < len(words) and words[start] not in _FED and (entry.paths or fed is None):
             return self._code_file(entry, words[start], words[start + 1 :])
         elsewhere = entry.skip_unless.any_of(words[1:start]) or "-m" in words[1:start]
         if fed is None and entry.language not in {"", "shell"} and entry.stdin == "code":
@@ -311,12 +335,12 @@ class Programs(Expander):
         if isinstance(path, Computed) and path.startswith(("$(", "`")):
             self.reading.hides(f"runs what {shown(path)} names")
             return True
-        if self._written(path, entry.language):
-            return True
         tool = self.reading.catalogue.programs.get(path.rpartition("/")[2]) if "." in path else None
         if tool is not None and tool is not entry:
             self.reading.add(tool.ranks, f"{shown(path)}: {tool.note}", kinds=tool.kinds, leaves=tool.leaves)
-        elif path.rpartition("/")[2] in self.reading.catalogue.shell.checkers:
+        if self._written(path, entry.language):
+            return True
+        if tool is None and path.rpartition("/")[2] in self.reading.catalogue.shell.checkers:
             self.reading.runs(path, operands)
             return True
         return False
@@ -345,10 +369,14 @@ class Programs(Expander):
         inner = list(words[at:])
         if entry.stdin == "operands":
             inner = self._with_operands(words[:at], inner, fed)
+        self._inner(inner, None if entry.stdin == "operands" else fed)
+
+    def _inner(self, inner: list[str], fed: Fed | None) -> None:
+        """Run a command that another one is given, in words or as one text."""
         if len(inner) == 1 and type(inner[0]) is str and any(sign in inner[0] for sign in " ;|&"):
             self.shell_text(inner[0])
-            return
-        self.run(inner, None if entry.stdin == "operands" else fed)
+        else:
+            self.run(inner, fed)
 
     def _with_operands(self, options: list[str], inner: list[str], fed: Fed | None) -> list[str]:
         """Return the command that ``xargs`` makes of what it is fed."""
@@ -373,12 +401,15 @@ class Programs(Expander):
     def _executed(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
         """Look through ``find ... -exec``, with the words of the search in place of what it finds."""
         first = next((at for at, word in enumerate(words) if word in entry.executes), len(words))
+        searched = [word for word in words[1:first] if not word.startswith("-")]
         at = first
         while at < len(words):
             rest = words[at + 1 :]
             end = next((place for place, word in enumerate(rest) if word in {";", "+"}), len(rest))
             if end:
-                self.run(rest[:end] + words[1:first], fed)
+                # What a search finds is handed to the command: the words of the search stand for it.
+                found = searched if words[at][0] == "-" != words[at][1] else []
+                self.run(rest[:end] + found, fed)
             after = at + 1 + end
             at = next(
                 (place for place in range(after, len(words)) if words[place] in entry.executes), len(words)

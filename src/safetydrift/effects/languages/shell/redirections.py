@@ -6,11 +6,13 @@ from safetydrift.effects.languages.shell.grammar import is_lost_sign
 from safetydrift.effects.languages.shell.operands import add_written, named_by_glob
 from safetydrift.effects.languages.shell.programs import Programs
 from safetydrift.effects.languages.shell.values import Fed, file_key, joined
+from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from tree_sitter import Node
 
+_EMPTYING = frozenset((">", ">|"))
 REDIRECTIONS = frozenset(("file_redirect", "heredoc_redirect", "herestring_redirect"))
 """The types of their nodes."""
 
@@ -35,6 +37,8 @@ class Redirections(Programs):
         for target in self._targets(node):
             if here:
                 fed = Fed(target)
+            elif target == "/dev/null":
+                fed = Fed("")
             elif target not in self.reading.catalogue.shell.discard:
                 fed = self._read_from(target)
         return fed, False
@@ -64,11 +68,17 @@ class Redirections(Programs):
             add_written(self.reading, target)
             key = file_key(target)
             if not errors:
+                if printed is not None and not printed.strip() and sign in _EMPTYING and self.is_kept(target):
+                    self.reading.act("deletes", f"empties {shown(target)}")
                 before = self.scope.files.get(key)
                 adds = sign in {">>", "&>>"} and before is not None and printed is not None
                 self.scope.files[key] = joined([before or "", printed or ""]) if adds else printed
                 printed = ""
         return printed
+
+    def is_kept(self, path: str) -> bool:
+        """Return whether a file may hold something that this very text has not written."""
+        return file_key(path) not in self.scope.files and path not in self.reading.catalogue.shell.discard
 
     def _targets(self, node: Node) -> list[str]:
         return [
