@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-long lint types imports format benchmarks corpus model lock clean
+.PHONY: help demo test test-long lint types imports format benchmarks evidence corpus model lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -51,11 +51,19 @@ format: $(VENV)/dev.stamp  ## Put the code in its usual shape
 benchmarks: $(VENV)/dev.stamp  ## Measure; results go to build/benchmarks
 	$(BIN)/python benchmarks/run.py --output build/benchmarks
 
+EVIDENCE := --predictor all --split tasks --split models --split tasks-and-models --split sources --split random \
+  --analyses all --resamples 500
+
+evidence: $(VENV)/dev.stamp  ## Compare all predictors on the shipped corpus; write docs/evidence.md and its figures
+	mkdir -p build
+	$(BIN)/safetydrift evaluate corpus $(EVIDENCE) $(EVIDENCE_ARGS) --evidence docs/evidence.md --output build/evidence.html \
+	  > build/evidence.txt
+
 corpus: $(VENV)/run.stamp  ## Derive the shipped corpus again from the raw traces
 	$(BIN)/safetydrift corpus build $(TRACES) --output src/safetydrift/corpus
 
 model: $(VENV)/run.stamp  ## Fit the shipped model again from the shipped corpus
-	$(BIN)/safetydrift fit corpus --output src/safetydrift/models/default.json
+	$(BIN)/safetydrift fit corpus --space flow --hazard --output src/safetydrift/models/default.json
 
 lock:  ## Compile the locked requirements again (needs uv)
 	uv pip compile pyproject.toml requirements/build.in --extra fit --extra report --extra zstd --universal \

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from safetydrift.formats.reading import read_traces
     from safetydrift.formats.space_file import load_space
     from safetydrift.monitor.fitting import fit_model
+    from safetydrift.monitor.foresight import monitor_for
     from safetydrift.monitor.lookup import LookupMonitor
     from safetydrift.monitor.policy import Policy
     from safetydrift.monitor.settings import FitSettings
@@ -49,6 +50,7 @@ __all__ = [
     "load_catalogue",
     "load_model",
     "load_space",
+    "monitor_for",
     "read_traces",
     "replay",
     "save_model",
@@ -70,6 +72,7 @@ __getattr__, __dir__ = lazy_names(
         "load_catalogue": "safetydrift.formats.catalogue_file",
         "load_model": "safetydrift.formats.model_file",
         "load_space": "safetydrift.formats.space_file",
+        "monitor_for": "safetydrift.monitor.foresight",
         "read_traces": "safetydrift.formats.reading",
         "replay": "safetydrift.evaluation.replay",
         "save_model": "safetydrift.formats.model_file",

@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from safetydrift.effects.content import Scanner
@@ -68,6 +68,8 @@ def test_an_expression_without_bounds_is_refused_in_words(regex):
         require_bounded(regex)
 
 
+@example("[]")
+@example("[^]")
 @given(st.text(alphabet="ab0-9[]{}(),?|+*\\.^$:=!<>Pvalue\n wd", max_size=24))
 def test_whatever_is_taken_compiles(regex):
     try:

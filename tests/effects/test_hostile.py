@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from safetydrift.effects import Labeler
 from safetydrift.effects.history import History
-from safetydrift.effects.languages import READERS, compiled, trees
+from safetydrift.effects.languages import READERS, compiled, javascript, trees
 from safetydrift.effects.languages.shell.grammar import parse
 from safetydrift.effects.reading import MAX_TEXT, Reading, UnreadableError
 from safetydrift.formats.catalogue_file import load_catalogue
@@ -201,6 +201,16 @@ def test_a_great_many_parts_end_no_lower_than_one(name):
     assert is_cautious(effect)
 
 
+@pytest.mark.parametrize(
+    "sign", ["qx`", "/* ", "--[[\n", "<#", "$a", "a ", "$a.=$a;", "=begin\n", "<<E\n", "a.", "[exec "]
+)
+@pytest.mark.parametrize(
+    "language", ["perl", "ruby", "php", "lua", "awk", "r", "tcl", "groovy", "powershell"]
+)
+def test_a_script_of_one_sign_only_is_read(language, sign):
+    assert read(language, sign * (MAX_TEXT // len(sign))).reasons
+
+
 @pytest.mark.parametrize("word", ["sudo", "env", "a=b", "bash", "-c", "(" * 1000, "\0", "\ud800", "x" * 1000])
 def test_an_argument_vector_of_any_length_is_read_or_cautious(word):
     for count in (1, 300, 5000, 200_000):
@@ -354,13 +364,20 @@ def test_a_grammar_that_reads_on_and_on_is_stopped():
     assert trees.syntax_tree("tree_sitter_javascript", b"f(a); " * 5000, never) is not None
 
 
-@pytest.mark.parametrize("text", ["a=&", "a=%", "a=" * 20 + "&", "[a=&"])
-def test_mistakes_in_what_stays_open_do_not_add_up(text, monkeypatch):
-    clock = iter(range(10_000))
-    monkeypatch.setattr("time.thread_time", lambda: 0.01 * next(clock))
-    effect = read("javascript", text * 1000)
-    assert next(clock) <= 110
-    assert RANKS(effect)[LABELER.dimensions.index("tool")] >= 2
+@pytest.mark.parametrize("text", ["a=&", "a=%", "a=&&&", "[a=&", "a=a=&", "------a=&"])
+def test_a_text_full_of_mistakes_is_never_parsed_as_a_whole(text, monkeypatch):
+    """One step at the end of such a text takes time and memory with the cube of its length."""
+    sizes = []
+    real = trees.syntax_tree
+
+    def watched(package, source, stops):
+        sizes.append(len(source))
+        return real(package, source, stops)
+
+    monkeypatch.setattr(javascript, "syntax_tree", watched)
+    effect = read("javascript", text * (javascript.MAX_CODE // len(text)))
+    assert max(sizes) <= 1000
+    assert effect["tool"] in {"code_exec", "network"}
 
 
 def test_threads_read_at_the_same_time():
@@ -368,6 +385,26 @@ def test_threads_read_at_the_same_time():
     alone = [read("shell", text) for text in texts]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(lambda text: read("shell", text), texts * 4)) == alone * 4
+
+
+def test_threads_may_be_the_first_to_need_a_grammar():
+    program = (
+        "import sys\n"
+        "from threading import Barrier, Thread\n"
+        "from safetydrift.effects.languages.trees import syntax_tree\n"
+        "sys.setswitchinterval(1e-6)\n"
+        "found, start = [], Barrier(16)\n"
+        "def read():\n"
+        "    start.wait()\n"
+        "    found.append(syntax_tree('tree_sitter_bash', b'ls', lambda *_: False).end_byte)\n"
+        "threads = [Thread(target=read) for _ in range(16)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "assert found == [2] * 16, found\n"
+    )
+    for _ in range(5):
+        done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+        assert (done.returncode, done.stderr) == (0, b"")
 
 
 # -- arguments ---------------------------------------------------------------------------------------------

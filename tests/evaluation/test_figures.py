@@ -229,7 +229,7 @@ def test_many_states_are_drawn_in_one_colour_and_the_highest_are_named():
 
 @pytest.mark.parametrize("heights", [[0.9, 0.9, 0.9], [0.01, 0.005, 0.0], [0.5], [], [1.0, 0.5, 0.49, 0.1]])
 def test_labels_beside_curves_keep_apart_and_inside(heights):
-    spread = figures._spread(heights, 0.09, 1.0)
+    spread = figures.spread_apart(heights, 0.09, 1.0)
     assert all(above - below >= 0.09 - 1e-12 for above, below in itertools.pairwise(spread))
     assert all(-1e-12 <= height <= 1.0 for height in spread)
 

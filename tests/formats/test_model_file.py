@@ -132,9 +132,28 @@ def test_what_is_no_model_is_refused_by_name(tmp_path, content, message):
             "something else than true and false",
         ),
         (in_table(lambda table: table["expected_steps"].__setitem__(0, -4)), "something else than durations"),
+        (in_table(lambda table: table["bounds"]["low"].__setitem__(0, 1.0)), "'low' lies above 'high'"),
+        (in_table(lambda table: table["bounds"]["high"].pop()), "'high' has not 60 rows"),
+        (in_table(lambda table: table["bounds"].__setitem__("horizon", 99)), "bounds for a horizon of 99"),
+        (in_table(lambda table: table["endings"].__setitem__("kinds", [])), "'kinds' is no table"),
+        (
+            in_table(lambda table: table["endings"]["kinds"].__setitem__("boredom", [0.5] * 60)),
+            "shares of kinds that do not add up",
+        ),
+        (
+            in_table(lambda table: table["endings"]["steps"].__setitem__(0, -1)),
+            "something else than durations",
+        ),
+        (
+            in_table(lambda table: table["endings"]["completes"].__setitem__(0, 2)),
+            "2, which is no probability",
+        ),
+        (lambda content: content["policy"].__setitem__("bound", "lower"), "'lower' is not a valid Bound"),
         (in_table(lambda table: table.__setitem__("counts", "abc")), "something else than counts"),
         (in_table(lambda table: table["counts"].append([99999, 1, 1])), "a transition that cannot be"),
         (in_table(lambda table: table["counts"].append([0, 1, -1])), "something else than counts"),
+        (in_table(lambda table: table["counts"].append([0, 1])), "a transition that cannot be"),
+        (in_table(lambda table: table["counts"].append([0, 1, 5, 2, 0])), "a transition that cannot be"),
         (lambda content: content.__setitem__("rows", "x" * 60), "not a list of names"),
         (lambda content: operator.setitem(content["row_of"], 0, True), "do not fit its state space"),
         (lambda content: content["settings"].pop("unknown_onset"), "unknown_onset"),
@@ -156,6 +175,20 @@ def test_a_model_that_contradicts_itself_is_refused(saved, change, message):
         load_model(rewritten(saved, change))
 
 
+def test_a_file_of_the_first_format_is_read_without_bounds_and_endings(saved, model):
+    def first(content):
+        del content["policy"]["bound"]
+        for table in content["tables"].values():
+            del table["bounds"], table["endings"]
+
+    path = rewritten(saved, first)
+    path.write_bytes(path.read_bytes().replace(b"safetydrift.model/2", b"safetydrift.model/1", 1))
+    again = load_model(path)
+    assert again.tables[""].bounds is None
+    assert repr(again.tables[""].within) == repr(model.tables[""].within)
+    assert again.policy == model.policy
+
+
 def test_a_model_of_another_space_is_refused_by_both_names(saved):
     data = Dimension("data", ("none", "secret"), Accumulation.HIGHEST)
     other = StateSpace("mine", (data,), ("ok", "bad"), (Rule({}, "ok"),), "bad")
@@ -175,7 +208,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_no_bytes_raise_anything_but_a_refusal(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("fuzz") / "model.json"
     path.write_bytes(
-        b'{"format": "safetydrift.model/1", "sha256": "%s"}\n' % sha256(data).hexdigest().encode() + data
+        b'{"format": "safetydrift.model/2", "sha256": "%s"}\n' % sha256(data).hexdigest().encode() + data
     )
     with pytest.raises(ModelFileError):
         load_model(path)

@@ -10,7 +10,7 @@ from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 from safetydrift.errors import HorizonError
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.lookup import LookupMonitor
-from safetydrift.monitor.policy import Policy
+from safetydrift.monitor.policy import Bound, Policy
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.trajectory import Notion
@@ -180,3 +180,60 @@ def test_state_and_verdict_survive_pickling(monitor):
 @pytest.fixture(scope="session")
 def by_rules(office_runs, catalogue):
     return fit_model(office_runs, SPACE, catalogue, FitSettings(notion=Notion.RULES), threshold=0.4)[0]
+
+
+def test_bounds_stand_beside_the_probability_and_only_at_the_horizon_they_are_for(office):
+    monitor = LookupMonitor(office)
+    verdict = monitor.verdict(monitor.advance(monitor.start("office"), READ))
+    assert 0.0 < verdict.low < verdict.probability < verdict.high < 1.0
+    pending = monitor.pending(monitor.advance(monitor.start("office"), READ), SEND)
+    assert 0.0 < pending.low < pending.probability < pending.high < 1.0
+    other = LookupMonitor(office, office.policy.replace(horizon=3))
+    assert isnan(other.verdict(other.start("office")).high)
+    unseen = monitor.verdict(monitor.advance(monitor.start("office"), SPACE.encode({"data": "credentials"})))
+    assert isnan(unseen.low)
+    assert isnan(unseen.high)
+
+
+def test_a_policy_may_compare_the_upper_bound(office):
+    state = LookupMonitor(office).advance(LookupMonitor(office).start("office"), READ)
+    verdict = LookupMonitor(office).verdict(state)
+    between = (verdict.probability + verdict.high) / 2
+    for bound, alarms in ((Bound.MEAN, False), (Bound.UPPER, True)):
+        policy = Policy(office.policy.horizon, between, bound=bound)
+        assert LookupMonitor(office, policy).verdict(state).alarm is alarms
+        assert Policy.from_definition(policy.definition()) == policy
+    with pytest.raises(HorizonError, match="compares upper bounds within 3 steps, and the model's are for 5"):
+        LookupMonitor(office, Policy(3, bound=Bound.UPPER))
+
+
+def test_the_outlook_tells_how_a_run_ends(office, by_rules):
+    monitor = LookupMonitor(office)
+    outlook = monitor.outlook(monitor.start("office"))
+    assert (outlook.violates, outlook.completes, outlook.steps) == (0.5, 0.5, 2.0)
+    assert outlook.low < outlook.violates < outlook.high
+    # no call of this world completes a named kind
+    assert outlook.kinds[0][0] == "other"
+    assert monitor.kinds(monitor.start("office")) == outlook.kinds
+    assert str(outlook).startswith("ends violated with 0.50 (")
+    nowhere = monitor.outlook(monitor.advance(monitor.start("office"), SPACE.encode({"data": "credentials"})))
+    assert isnan(nowhere.violates)
+    assert str(nowhere) == "how it ends is not known"
+    strict = LookupMonitor(by_rules)
+    crossed = strict.advance(strict.advance(strict.start("office"), READ), SEND)
+    assert crossed.violated
+    assert strict.outlook(crossed).violates == 1.0
+
+
+def test_alternatives_are_ranked_by_what_they_lead_to(monitor):
+    state = monitor.start("office")
+    ranked = monitor.alternatives(state, ["send_email", "read_inbox", "send_email", "no_such_tool_at_all"])
+    assert sorted(one.tool for one in ranked) == ["no_such_tool_at_all", "read_inbox", "send_email"]
+    known = [one.verdict.probability for one in ranked if not isnan(one.verdict.probability)]
+    assert known == sorted(known)
+    unknown = [isnan(one.verdict.probability) for one in ranked]
+    assert unknown == sorted(unknown)
+    for one in ranked:
+        assert one.verdict == monitor.check_pending(state, ToolCall(one.tool))
+        assert str(one.verdict) in one.reason
+    assert ranked == monitor.alternatives(state, ["no_such_tool_at_all", "send_email", "read_inbox"])

@@ -79,7 +79,7 @@ class _Report:
         evidence: Evidence | None = None,
     ) -> None:
         from safetydrift.markov.horizon import horizon_table
-        from safetydrift.monitor.fitting import ends_of
+        from safetydrift.monitor.tabulation import ends_of
 
         self.title, self.chain, self.extra, self.evidence = title, chain, extra, evidence
         self.horizons = horizon_table(chain, max_horizon)

@@ -14,6 +14,7 @@ VERBS = {
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
     "effect": "Say what tool calls do, one JSON line each.",
+    "evaluate": "Compare monitors, model files and predictions with honest baselines.",
     "explain": "Say in words what one tool call does, and why we think so.",
     "fit": "Fit a model on traces or labelled runs.",
     "label": "Read what every tool call did, and count what could not be read.",

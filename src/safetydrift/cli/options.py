@@ -72,12 +72,13 @@ def output(help_text: str, *, required: bool = False) -> Callable[[Verb], Verb]:
         "--output",
         type=click.Path(dir_okay=False, path_type=Path),
         required=required,
-        callback=_in_a_folder,
+        callback=in_a_folder,
         help=help_text,
     )
 
 
-def _in_a_folder(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+def in_a_folder(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+    """Refuse a file without a folder to write it into, before any work is done."""
     if path is not None and not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {str(path.parent)!r} to write into")
     return path
@@ -191,12 +192,12 @@ _ADDITIONS = click.option(
 )
 
 
-def labelling(verb: Verb) -> Verb:
+def labelling(verb: Verb, space: str = "paper") -> Verb:
     """Say in which space and with which catalogue effects are read; the verb is given a `Labelling`."""
     verb = _gathered(verb, "labelling", Labelling)
     for option in (
         click.option(
-            "--space", default="paper", show_default=True, help="State space: a shipped name or a TOML file."
+            "--space", default=space, show_default=True, help="State space: a shipped name or a TOML file."
         ),
         _BASE_CATALOGUE,
         _ADDITIONS,
@@ -259,13 +260,24 @@ def fitting(verb: Verb) -> Verb:
             show_default=True,
             help="Runs labelled violated whose violating call is not known.",
         ),
+        click.option(
+            "--hazard",
+            is_flag=True,
+            help="Fit a hazard beside the chain: what tables of states do not know (--space flow).",
+        ),
     ):
         verb = option(verb)
     return verb
 
 
 def _settings(
-    notion: str, states: str, estimator: str, strength: float, max_horizon: int, unknown_onset: str
+    notion: str,
+    states: str,
+    estimator: str,
+    strength: float,
+    max_horizon: int,
+    unknown_onset: str,
+    hazard: bool,
 ) -> FitSettings:
     return FitSettings(
         notion=Notion(notion),
@@ -274,7 +286,13 @@ def _settings(
         strength=strength,
         max_horizon=max_horizon,
         unknown_onset=UnknownOnset(unknown_onset),
+        hazard=hazard,
     )
+
+
+def flow_labelling(verb: Verb) -> Verb:
+    """As `labelling`, in the finest shipped space unless told otherwise."""
+    return labelling(verb, "flow")
 
 
 def _gathered(verb: Verb, name: str, gather: Callable[..., Any]) -> Verb:

@@ -47,10 +47,10 @@ def predict(
     from safetydrift.evaluation.predictions import predictions
     from safetydrift.evaluation.replay import replay
     from safetydrift.formats.model_file import load_model
-    from safetydrift.monitor.lookup import LookupMonitor
+    from safetydrift.monitor.foresight import monitor_for
 
     fitted = load_model(model)
-    monitor = LookupMonitor(fitted)
+    monitor = monitor_for(fitted)
     inputs = Inputs(paths, fitted.space, monitor.labeler, reading, output)
     encoder = msgspec.json.Encoder()
     buffer = bytearray()

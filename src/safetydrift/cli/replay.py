@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from safetydrift.evaluation.replay import Replay
     from safetydrift.monitor.lookup import LookupMonitor
+    from safetydrift.monitor.outlook import Outlook
     from safetydrift.monitor.verdict import Verdict
 
 BAR = 20
@@ -55,10 +56,10 @@ def replay(
     """
     from safetydrift.evaluation.replay import replay as walk
     from safetydrift.formats.model_file import load_model
-    from safetydrift.monitor.lookup import LookupMonitor
+    from safetydrift.monitor.foresight import monitor_for
 
     fitted = load_model(model)
-    monitor = LookupMonitor(fitted)
+    monitor = monitor_for(fitted)
     inputs = Inputs(paths, fitted.space, monitor.labeler, reading, output)
     chosen = (run for run in inputs if not traces or run.id in traces)
     replays = [walk(run, monitor) for run in islice(chosen, len(traces) or limit)]
@@ -70,6 +71,7 @@ def replay(
         for one in replays:
             console.print(replay_view(one, monitor))
             console.print(outcome(one))
+            console.print(shown(foreseen(one, monitor)), markup=False)
 
 
 def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
@@ -94,10 +96,13 @@ def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
                 "state": space.describe(position.state),
                 "risk": verdict.risk,
                 "probability": verdict.probability,
+                "low": verdict.low,
+                "high": verdict.high,
                 "horizon": verdict.horizon,
                 "basis": verdict.basis.value,
                 "alarm": verdict.alarm,
                 "why": monitor.explain(position, verdict),
+                "outlook": _outlook(monitor.outlook(position)),
                 "pending": pending and {"risk": pending.probability, "alarm": pending.alarm},
             }
             for position, verdict, pending in zip(
@@ -164,6 +169,23 @@ def outcome(replay: Replay) -> str:
         return f"violation at call {replay.onset}, not foreseen; {at_proposal}"
     steps = "step" if replay.lead_time == 1 else "steps"
     return f"violation at call {replay.onset}, alarm {replay.lead_time} {steps} before it; {at_proposal}"
+
+
+def foreseen(replay: Replay, monitor: LookupMonitor) -> str:
+    """Say how the run was expected to go on from where it last stood with nothing violated."""
+    calls = replay.before_onset - 1
+    return f"expected after {calls} {'call' if calls == 1 else 'calls'}: {monitor.outlook(replay.positions[calls])}"
+
+
+def _outlook(outlook: Outlook) -> dict[str, Any]:
+    return {
+        "violates": outlook.violates,
+        "low": outlook.low,
+        "high": outlook.high,
+        "completes": outlook.completes,
+        "steps_to_violation": outlook.steps,
+        "kinds": dict(outlook.kinds),
+    }
 
 
 def _mark(replay: Replay, step: int) -> Text:

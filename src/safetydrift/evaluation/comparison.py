@@ -6,9 +6,8 @@ measures all of it in one `Frame`. Differences between two predictors are paired
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import isnan
-from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -18,23 +17,22 @@ from safetydrift.evaluation.cases import Case, CaseSet
 from safetydrift.evaluation.metrics.detection import BUDGETS
 from safetydrift.evaluation.metrics.levels import Frame
 from safetydrift.evaluation.metrics.resampling import RESAMPLES, SEED, Resamples
+from safetydrift.evaluation.pooling import Doubt, Pool, Scored, covered_by_all, select
 from safetydrift.evaluation.rate import Rate
-from safetydrift.evaluation.scores import HORIZONS, Fixed, Scores
-from safetydrift.evaluation.splits import Split, held_out_tasks, require_disjoint
+from safetydrift.evaluation.scores import HORIZONS
+from safetydrift.evaluation.splits import Split, held_out_tasks
+from safetydrift.evaluation.workers import Workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from safetydrift.evaluation.metrics.levels import Measures
     from safetydrift.evaluation.metrics.resampling import Estimate
-    from safetydrift.evaluation.scores import FittedPredictor, Predictor
-    from safetydrift.evaluation.splits import Fold
+    from safetydrift.evaluation.scores import Predictor, Scores
     from safetydrift.markov._arrays import BoolArray
     from safetydrift.states.trajectory import Trajectory
 
-    _T = TypeVar("_T", bound=np.generic)
+_T = TypeVar("_T")
 
 REFERENCE = "category-prior"
 """The predictor that all others are held against."""
@@ -104,6 +102,8 @@ class SplitComparison:
         In the order they were given.
     unverified
         Predictors fitted elsewhere that do not say on which tasks: they may have seen those tried.
+    in_sample
+        Predictors that were fitted on tasks tried: what they remember of these runs is no foresight.
     notes
         What a reader has to know, one sentence each.
     """
@@ -117,6 +117,7 @@ class SplitComparison:
     background: int
     predictors: tuple[PredictorResult, ...]
     unverified: tuple[str, ...]
+    in_sample: tuple[str, ...]
     notes: tuple[str, ...]
 
     def predictor(self, name: str) -> PredictorResult:
@@ -144,6 +145,7 @@ class SplitComparison:
             "background": self.background,
             "predictors": [result.as_dict() for result in self.predictors],
             "unverified": list(self.unverified),
+            "in_sample": list(self.in_sample),
             "notes": list(self.notes),
         }
 
@@ -214,6 +216,8 @@ def compare(
     n_resamples: int = RESAMPLES,
     rng: np.random.Generator | None = None,
     background: CaseSet | None = None,
+    processes: int = 1,
+    on_scores: Callable[[str, CaseSet, Sequence[Scores]], None] = lambda _split, _tried, _scores: None,
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None,
 ) -> Comparison:
     """Fit, score and measure predictors.
@@ -222,7 +226,8 @@ def compare(
     ----------
     predictors
         Of different names. One that was fitted elsewhere (`Fixed`) may say on which tasks: an attribute ``trained_on``
-        of what it holds, a collection of (source, category, task); empty for a rule that was fitted on nothing.
+        of what it holds, a collection of (source, category, task); empty for a rule that was fitted on nothing. One
+        whose attribute ``in_sample`` is true is known to have seen tasks tried: it is measured, and marked.
     cases
         Runs, which are then divided by held-out tasks; or one split; or several.
     reference
@@ -238,6 +243,10 @@ def compare(
     background
         Further runs in which nobody attacked, for false alarms; see `background_of`. One whose task a fold was fitted
         on is never scored by that fold.
+    processes
+        How many processes share the work, where they can be forked. The result is the same for any number.
+    on_scores
+        Called once per split with its name, the runs that all predictors were measured on, and what each said of them.
     progress
         Called with what is being done, how many pieces of work are done, and how many there are.
 
@@ -258,23 +267,23 @@ def compare(
         raise ScoresError("two predictors share a name; name each of them differently")
     splits = _splits(cases)
     rng = np.random.default_rng(SEED) if rng is None else rng
+    pools = tuple(Pool(split, background) for split in splits)
+    trial = _Trial(pools, tuple(predictors), horizon, tuple(budgets), {})
     steps = sum(len(predictors) * (len(split.folds) + 1) for split in splits)
-    work = _Work(progress, steps)
-    compared = []
-    for split in splits:
-        pool = _Pool(split, background, work)
-        scored = [pool.score(predictor) for predictor in predictors]
-        compared.append(
+    with Workers(trial, processes) as workers:
+        work = _Work(workers, progress, steps)
+        compared = [
             _measured(
-                pool,
-                scored,
+                trial,
+                number,
+                work,
                 reference=reference,
-                horizon=horizon,
-                budgets=budgets,
                 n_resamples=n_resamples,
                 rng=rng,
+                on_scores=on_scores,
             )
-        )
+            for number in range(len(splits))
+        ]
     return Comparison(tuple(compared), reference, horizon, n_resamples)
 
 
@@ -288,186 +297,96 @@ def _splits(cases: CaseSet | Split | Sequence[Split]) -> tuple[Split, ...]:
     return (cases,) if isinstance(cases, Split) else tuple(cases)
 
 
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """What forked processes share: the splits with the runs tried, the predictors, and how they are measured."""
+
+    pools: tuple[Pool, ...]
+    predictors: tuple[Predictor, ...]
+    horizon: int
+    budgets: tuple[float, ...]
+    frames: dict[int, Frame]
+
+
 class _Work:
-    """Counts the pieces of work done."""
+    """Hands out pieces of work, and says what is waited for."""
 
-    def __init__(self, progress: Callable[[str, int, int], None], total: int) -> None:
-        self.progress, self.total, self.done = progress, total, 0
+    def __init__(
+        self, workers: Workers[_Trial], progress: Callable[[str, int, int], None], total: int
+    ) -> None:
+        self.workers, self.progress, self.total, self.done = workers, progress, total, 0
 
-    def on(self, what: str) -> None:
-        """Say what is being done next."""
+    def wait(self, what: str, result: Callable[[], _T]) -> _T:
+        """Say what is waited for, and wait for it."""
         self.progress(what, self.done, self.total)
         self.done += 1
+        return result()
 
 
-@dataclass(frozen=True, slots=True)
-class _Scored:
-    """A predictor's pooled scores, and how they came about."""
-
-    name: str
-    scores: Scores
-    background: Scores | None
-    fit_seconds: float
-    score_seconds: float
-    verified: bool
+def _score(trial: _Trial, split: int, predictor: int, fold: int) -> Scored:
+    return trial.pools[split].score(trial.predictors[predictor], fold)
 
 
-class _Pool:
-    """The runs tried under a split, fold after fold, and the background each fold may be tried on."""
-
-    def __init__(self, split: Split, background: CaseSet | None, work: _Work) -> None:
-        self.split, self.work = split, work
-        self.cases = CaseSet(case for fold in split.folds for case in fold.test.cases)
-        self.block = np.repeat(np.arange(len(split.folds)), [len(fold.test) for fold in split.folds])
-        self.beside = self._background(background)
-        self.background = CaseSet(case for part in self.beside for case in part.cases)
-        self.without_fold = 0 if background is None else len(background) - len(self.background)
-
-    def _background(self, background: CaseSet | None) -> list[CaseSet]:
-        """Give each run of the background to the first fold that was not fitted on its task."""
-        cases = () if background is None else background.cases
-        parts: list[list[Case]] = [[] for _ in self.split.folds]
-        apart = self.split.tests_unseen_tasks
-        known = [fold.train.tasks if apart else frozenset() for fold in self.split.folds]
-        for case in cases:
-            fold = next((at for at, tasks in enumerate(known) if case.task not in tasks), None)
-            if fold is not None:
-                parts[fold].append(case)
-        return [CaseSet(part) for part in parts]
-
-    def score(self, predictor: Predictor) -> _Scored:
-        """Fit on every fold, score what it tries, and pool."""
-        tested: list[Scores] = []
-        beside: list[Scores] = []
-        fit_seconds = score_seconds = 0.0
-        verified = True
-        for fold, background in zip(self.split.folds, self.beside, strict=True):
-            self.work.on(f"{self.split.name}, {fold.name}: {predictor.name}")
-            start = perf_counter()
-            fitted = predictor.fit(fold.train)
-            fitted_at = perf_counter()
-            verified &= self._verified(predictor, fitted, fold)
-            scores = fitted.score(fold.test)
-            tested.append(_checked(scores, fold.test, predictor.name))
-            score_seconds += perf_counter() - fitted_at
-            fit_seconds += fitted_at - start
-            beside.append(_checked(fitted.score(background), background, predictor.name))
-        return _Scored(
-            predictor.name,
-            _pooled(predictor.name, tested),
-            _pooled(predictor.name, beside) if len(self.background) else None,
-            fit_seconds,
-            score_seconds,
-            verified,
-        )
-
-    def _verified(self, predictor: Predictor, fitted: FittedPredictor, fold: Fold) -> bool:
-        """Check that a predictor fitted elsewhere has seen no task tried; false where it does not say."""
-        trained_on = getattr(fitted, "trained_on", None)
-        if trained_on is None:
-            return not isinstance(predictor, Fixed)
-        if self.split.tests_unseen_tasks:
-            require_disjoint(trained_on, fold.test, predictor.name)
-        return True
+def _measure(
+    trial: _Trial, split: int, chosen: tuple[BoolArray, BoolArray], resamples: Resamples, one: Scored
+) -> Measures:
+    """Measure one predictor in the frame of its split, which is made once per process."""
+    pool, (covered, calm) = trial.pools[split], chosen
+    if split not in trial.frames:
+        trial.frames.clear()
+        tried = pool.cases.select(covered)
+        trial.frames[split] = Frame(tried, pool.block[covered], resamples, trial.horizon, trial.budgets)
+    scores = select(one.scores, pool.cases, covered)
+    if one.background is None:
+        return trial.frames[split].measure(scores)
+    beside = select(one.background, pool.background, calm)
+    return trial.frames[split].measure(scores, beside, pool.background.select(calm))
 
 
-def _checked(scores: Scores, cases: CaseSet, name: str) -> Scores:
-    """Return scores that fit the cases.
-
-    Raises
-    ------
-    ScoresError
-        If they do not.
-    """
-    points, proposals = int(cases.first_point[-1]), int(cases.first_proposal[-1])
-    expected = {
-        "within": (points, len(HORIZONS)),
-        "alarm": (points,),
-        "pending": (proposals,),
-        "pending_alarm": (proposals,),
-        "covered": (len(cases),),
-    }
-    for field, shape in expected.items():
-        values = getattr(scores, field)
-        if values is None:
-            continue
-        if values.shape != shape:
-            raise ScoresError(f"{name}: {field} has shape {values.shape} for runs that need {shape}")
-        if np.isnan(values).any():
-            raise ScoresError(f"{name}: {field} is not a number somewhere; where nothing is known, say 1")
-    if scores.probabilistic and points and (scores.within.min() < 0 or scores.within.max() > 1):
-        raise ScoresError(f"{name}: probabilities lie outside 0 and 1; say that they are none")
-    return scores
-
-
-def _pooled(name: str, parts: Sequence[Scores]) -> Scores:
-    """Put the scores of all folds one after another; what any fold lacks, the whole lacks."""
-    covering = [part.covered is not None for part in parts]
-    if any(covering) and not all(covering):
-        raise ScoresError(f"{name}: some folds say which runs they cover and others do not")
-    return Scores(
-        name=name,
-        within=np.concatenate([part.within for part in parts]),
-        pending=_joined([part.pending for part in parts]),
-        alarm=_joined([part.alarm for part in parts]),
-        pending_alarm=_joined([part.pending_alarm for part in parts]),
-        probabilistic=all(part.probabilistic for part in parts),
-        covered=_joined([part.covered for part in parts]),
-    )
-
-
-def _joined(arrays: Sequence[NDArray[_T] | None]) -> NDArray[_T] | None:
-    there = [array for array in arrays if array is not None]
-    return np.concatenate(there) if len(there) == len(arrays) else None
-
-
-def _select(scores: Scores, cases: CaseSet, chosen: BoolArray) -> Scores:
-    """Return the scores of some of the cases."""
-    points, proposals = chosen[cases.run_of_point], chosen[cases.run_of_proposal]
-    return replace(
-        scores,
-        within=scores.within[points],
-        pending=None if scores.pending is None else scores.pending[proposals],
-        alarm=None if scores.alarm is None else scores.alarm[points],
-        pending_alarm=None if scores.pending_alarm is None else scores.pending_alarm[proposals],
-        covered=None,
-    )
-
-
-def _covered_by_all(scores: Iterable[Scores], n: int) -> BoolArray:
-    covered = np.ones(n, dtype=np.bool_)
-    for one in scores:
-        if one.covered is not None:
-            covered &= one.covered
-    return covered
+def _scored(trial: _Trial, number: int, work: _Work) -> list[Scored]:
+    """Fit every predictor on every fold and score what it tries."""
+    pool = trial.pools[number]
+    folds = range(len(pool.split.folds))
+    waiting = [
+        [work.workers.submit(_score, number, place, fold) for fold in folds]
+        for place in range(len(trial.predictors))
+    ]
+    found = []
+    for predictor, results in zip(trial.predictors, waiting, strict=True):
+        parts = [
+            work.wait(f"{pool.split.name}, {fold.name}: {predictor.name}", result)
+            for fold, result in zip(pool.split.folds, results, strict=True)
+        ]
+        found.append(pool.pooled(parts))
+    return found
 
 
 def _measured(
-    pool: _Pool,
-    scored: list[_Scored],
+    trial: _Trial,
+    number: int,
+    work: _Work,
     *,
     reference: str,
-    horizon: int,
-    budgets: Sequence[float],
     n_resamples: int,
     rng: np.random.Generator,
+    on_scores: Callable[[str, CaseSet, Sequence[Scores]], None],
 ) -> SplitComparison:
     """Measure all predictors on the runs that every one of them covers."""
+    pool, scored = trial.pools[number], _scored(trial, number, work)
     cases, background = pool.cases, pool.background
-    covered = _covered_by_all((one.scores for one in scored), len(cases))
-    calm = _covered_by_all((one.background for one in scored if one.background), len(background))
-    tried, beside = cases.select(covered), background.select(calm)
+    covered = covered_by_all((one.scores for one in scored), len(cases))
+    calm = covered_by_all((one.background for one in scored if one.background), len(background))
+    tried = cases.select(covered)
     if not len(tried):
         raise ScoresError("no run is covered by every predictor, so there is nothing to compare")
     resamples = Resamples.draw(len(tried.tasks), rng, n_resamples)
-    frame = Frame(tried, pool.block[covered], resamples, horizon, budgets)
-    results: dict[str, Measures] = {}
-    for one in scored:
-        pool.work.on(f"{pool.split.name}: measuring {one.name}")
-        next_to = None if one.background is None else _select(one.background, background, calm)
-        results[one.name] = frame.measure(
-            _select(one.scores, cases, covered), next_to, beside if next_to is not None else None
-        )
+    waiting = [work.workers.submit(_measure, number, (covered, calm), resamples, one) for one in scored]
+    results = {
+        one.name: work.wait(f"{pool.split.name}: measuring {one.name}", result)
+        for one, result in zip(scored, waiting, strict=True)
+    }
+    on_scores(pool.split.name, tried, [select(one.scores, cases, covered) for one in scored])
+    frame = Frame(tried, pool.block[covered], resamples, trial.horizon, trial.budgets)
     return SplitComparison(
         name=pool.split.name,
         apart=pool.split.apart,
@@ -475,7 +394,7 @@ def _measured(
         tasks=len(tried.tasks),
         violated=Rate(int(tried.violated.sum()), len(tried)),
         by_step=Rate(int(frame.with_steps.sum()), len(tried)),
-        background=len(beside),
+        background=int(calm.sum()),
         predictors=tuple(
             PredictorResult(
                 name=one.name,
@@ -487,7 +406,8 @@ def _measured(
             )
             for one in scored
         ),
-        unverified=tuple(one.name for one in scored if not one.verified),
+        unverified=tuple(one.name for one in scored if one.doubt is Doubt.UNKNOWN),
+        in_sample=tuple(one.name for one in scored if one.doubt is Doubt.IN_SAMPLE),
         notes=_notes(pool, scored, covered, calm, reference),
     )
 
@@ -504,10 +424,12 @@ def _differences(results: Mapping[str, Measures], name: str, reference: str) -> 
 
 
 def _notes(
-    pool: _Pool, scored: Sequence[_Scored], covered: BoolArray, calm: BoolArray, reference: str
+    pool: Pool, scored: Sequence[Scored], covered: BoolArray, calm: BoolArray, reference: str
 ) -> tuple[str, ...]:
     unknown = "was fitted elsewhere and does not say on which tasks: it may have seen those it is tried on."
-    notes = [f"{one.name} {unknown}" for one in scored if not one.verified]
+    seen = "was fitted on tasks that it is tried on: what it remembers of them is no foresight."
+    notes = [f"{one.name} {unknown}" for one in scored if one.doubt is Doubt.UNKNOWN]
+    notes += [f"{one.name} {seen}" for one in scored if one.doubt is Doubt.IN_SAMPLE]
     if not covered.all():
         partial = ", ".join(one.name for one in scored if one.scores.covered is not None)
         runs = f"{int(covered.sum()):,} of {len(covered):,} runs"
@@ -562,8 +484,12 @@ def _finding(split: SplitComparison, reference: str, horizon: int) -> str:
 
 
 def _ranked(split: SplitComparison, figure: str) -> list[tuple[str, Estimate]]:
-    """Return the predictors that have a figure, highest first; of equals, the one given first."""
-    values = [(result.name, result.measures.figures()[figure]) for result in split.predictors]
+    """Return the predictors with a figure, highest first, of equals the one given first; none that is in-sample."""
+    values = [
+        (result.name, result.measures.figures()[figure])
+        for result in split.predictors
+        if result.name not in split.in_sample
+    ]
     defined = [(name, value) for name, value in values if not isnan(value.value)]
     return sorted(defined, key=lambda pair: -pair[1].value)
 

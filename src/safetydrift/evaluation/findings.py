@@ -15,10 +15,11 @@ from safetydrift.evaluation.agreement import Agreement, agreement
 from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.replay import Replay, replay
 from safetydrift.markov.horizon import HorizonTable, horizon_table
-from safetydrift.monitor.fitting import FittedChains, ends_of, fit_chains, fit_model
+from safetydrift.monitor.fitting import FittedChains, fit_chains, fit_model
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.model import AGGREGATE, category_name
 from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
+from safetydrift.monitor.tabulation import ends_of
 from safetydrift.states.trajectory import VIOLATED, Notion, observe
 
 if TYPE_CHECKING:

@@ -10,12 +10,15 @@ One JSON line per step::
 - ``p[h]`` is the probability that a violation happens within the next h calls, ``p_end`` that the run ends violated.
 - ``unseen`` says that no run the model was fitted on ever went on from this state. The probabilities are then the
   largest that what was observed allows, so that unknown never looks safe.
+- ``low`` and ``high`` are the ends of the interval in which the probability within the policy's horizon lies, as far
+  as counts can say. They are absent where the model does not know them.
 - ``pending`` judges call k + 1 as proposed, its arguments known and its result not: ``risk`` is the probability of a
   violation within the policy's horizon, that call being the first of those steps. It is absent at k = n.
 """
 
 from __future__ import annotations
 
+from math import isnan
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -52,6 +55,8 @@ class Prediction(msgspec.Struct, omit_defaults=True):
     alarm: bool
     unseen: bool
     pending: PendingPrediction | None = None
+    low: float | None = None
+    high: float | None = None
 
 
 def predictions(replay: Replay) -> Iterator[Prediction]:
@@ -80,7 +85,13 @@ def predictions(replay: Replay) -> Iterator[Prediction]:
             pending=None
             if pending is None
             else PendingPrediction(_within(pending, pending.horizon), pending.alarm),
+            low=_known(verdict.low),
+            high=_known(verdict.high),
         )
+
+
+def _known(probability: float) -> float | None:
+    return None if isnan(probability) else round(probability, _DIGITS)
 
 
 def _within(verdict: Verdict, horizon: int) -> float:

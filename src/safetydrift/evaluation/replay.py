@@ -80,11 +80,11 @@ def replay(trajectory: Trajectory, monitor: LookupMonitor) -> Replay:
     trajectory
         A run labelled in the monitor's own state space.
     """
-    state = monitor.start(trajectory.category)
+    state = monitor.begin(trajectory)
     positions, standing, pending = [state], [monitor.verdict(state)], []
-    for proposed, effect in zip(trajectory.proposed, trajectory.effects, strict=True):
-        pending.append(monitor.pending(state, proposed))
-        state = monitor.advance(state, effect)
+    for move in trajectory.moves():
+        pending.append(monitor.foresee(state, move))
+        state = monitor.follow(state, move)
         positions.append(state)
         standing.append(monitor.verdict(state))
     model = monitor.model

@@ -23,7 +23,11 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-MODEL_FORMAT = "safetydrift.model/1"
+    from safetydrift.monitor.hazard import Hazard
+
+MODEL_FORMAT = "safetydrift.model/2"
+_READABLE = ("safetydrift.model/1", MODEL_FORMAT)
+"""A file of the first format has neither bounds nor endings; all else is the same."""
 MAX_MODEL_BYTES = 64 << 20
 DEFAULT_MODEL = "default"
 
@@ -93,7 +97,7 @@ def _body(data: bytes) -> Any:
         header = None
     if not isinstance(header, dict) or not str(header.get("format", "")).startswith("safetydrift.model/"):
         raise ModelFileError("not a SafetyDrift model file")
-    if header["format"] != MODEL_FORMAT:
+    if header["format"] not in _READABLE:
         raise ModelFileError(
             f"format {header['format']!r} is not supported; this version reads {MODEL_FORMAT!r}"
         )
@@ -107,6 +111,8 @@ def _body(data: bytes) -> Any:
 
 
 def _definition(model: Model) -> dict[str, Any]:
+    from safetydrift.formats.hazard_part import hazard_definition  # noqa: PLC0415  # only saving needs it
+
     return {
         "space": model.space.definition(),
         "space_identity": model.space.identity,
@@ -118,6 +124,7 @@ def _definition(model: Model) -> dict[str, Any]:
         "policy": model.policy.definition(),
         "settings": dict(model.settings),
         "provenance": dict(model.provenance),
+        **({} if model.hazard is None else {"hazard": hazard_definition(model.hazard)}),
     }
 
 
@@ -144,4 +151,13 @@ def _build(definition: Any) -> Model:
         policy=Policy.from_definition(definition["policy"]),
         settings=definition["settings"],
         provenance=dict(definition["provenance"]),
+        hazard=_hazard(definition.get("hazard"), space, len(tables[AGGREGATE].within) - 1),
     )
+
+
+def _hazard(part: Any, space: StateSpace, max_horizon: int) -> Hazard | None:
+    if part is None:
+        return None
+    from safetydrift.formats.hazard_part import read_hazard  # noqa: PLC0415  # not every model has one
+
+    return read_hazard(part, space, max_horizon)

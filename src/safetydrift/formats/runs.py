@@ -4,7 +4,9 @@ A JSON Lines file. The first line is a header::
 
     {"format": "safetydrift.runs/2", "space": {..}, "space_identity": "..", "catalogue": ".."}
 
-and every other line one run::
+and every other line is a set of words or a run::
+
+    {"words": [17, 230, ..]}
 
     {"id": "..", "source": "..", "task": "..", "category": "..", "model": "..", "ending": "completed",
      "tools": ["read_file", ..], "effects": [24, ..], "proposed": [24, ..], "states": [0, 24, ..],
@@ -13,8 +15,9 @@ and every other line one run::
 ``effects``, ``proposed`` and ``states`` are indices of the header's space; ``states`` has one entry more than there
 are steps, ``proposed`` is left out where it equals ``effects``, and so is every label field that says nothing.
 ``kinds``, where any call would complete a violation, has one number per step: bit ``i`` stands for kind ``i`` of
-`KINDS`, in that order. ``words``, where the task is known, are its words as `task_words` numbers them; ``orders`` has,
-by the number of the step, those of what its result said to the agent as if it gave orders.
+`KINDS`, in that order. Sets of words count from 0; words are as `task_words` numbers them. Of a run, ``words`` is the
+set of its task's words, where the task is known; ``orders`` has, by the number of the step, that of what its result
+said to the agent as if it gave orders. A set comes before the first run that names it.
 """
 
 from __future__ import annotations
@@ -53,14 +56,18 @@ class _Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     proposed: list[int] | None = None
     tools: list[str] = []
     kinds: list[int] = []
-    words: list[int] = []
-    orders: dict[str, list[int]] = {}
+    words: int | None = None
+    orders: dict[str, int] = {}
     source: str = ""
     task: str = ""
     category: str = ""
     model: str = ""
     ending: Ending = Ending.CENSORED
     label: RecordedLabel = msgspec.field(default_factory=RecordedLabel)
+
+
+class _Words(msgspec.Struct, forbid_unknown_fields=True):
+    words: list[int]
 
 
 _KINDS_OF = tuple(
@@ -73,6 +80,7 @@ def _bits(kinds: Iterable[str]) -> int:
 
 
 _encode = msgspec.json.Encoder().encode
+_SET = b'{"words"'
 
 
 class RunWriter:
@@ -90,18 +98,36 @@ class RunWriter:
 
     def __init__(self, stream: IO[bytes], space: StateSpace, catalogue: str = "") -> None:
         self._stream = stream
+        self._sets: dict[tuple[int, ...], int] = {}
         self._stream.write(
             _encode(_Header(RUNS_FORMAT, space.definition(), space.identity, catalogue)) + b"\n"
         )
 
     def write(self, run: Trajectory) -> None:
         """Write one run."""
-        self._stream.write(encode_run(run) + b"\n")
+        self._stream.write(encode_run(run, self._sets))
 
 
-def encode_run(run: Trajectory) -> bytes:
-    """Return the line that stands for a run."""
-    return _encode(
+def encode_run(run: Trajectory, sets: dict[tuple[int, ...], int] | None = None) -> bytes:
+    """Return the lines that stand for a run.
+
+    Parameters
+    ----------
+    sets
+        The sets of words that were written before, with their numbers; those of this run are added.
+    """
+    sets = {} if sets is None else sets
+    lines: list[bytes] = []
+
+    def number(found: tuple[int, ...]) -> int:
+        if found not in sets:
+            sets[found] = len(sets)
+            lines.append(_encode(_Words(list(found))))
+        return sets[found]
+
+    orders = {str(step): number(found) for step, found in enumerate(run.orders, 1) if found}
+    words = number(run.words) if run.words else None
+    line = _encode(
         _Run(
             id=run.id,
             states=list(run.states),
@@ -109,8 +135,8 @@ def encode_run(run: Trajectory) -> bytes:
             proposed=None if run.proposed == run.effects else list(run.proposed),
             tools=list(run.tools),
             kinds=[_bits(kinds) for kinds in run.kinds] if any(run.kinds) else [],
-            words=list(run.words),
-            orders={str(step): list(found) for step, found in enumerate(run.orders, 1) if found},
+            words=words,
+            orders=orders,
             source=run.source,
             task=run.task,
             category=run.category,
@@ -119,6 +145,7 @@ def encode_run(run: Trajectory) -> bytes:
             label=RecordedLabel.of(run.label),
         )
     )
+    return b"\n".join([*lines, line, b""])
 
 
 def catalogue_of(line: bytes) -> str:
@@ -165,15 +192,26 @@ def read_runs(
     space = space or recorded
     translation = None if space.identity == recorded.identity else _translate(recorded, space, path)
     decoder = msgspec.json.Decoder(_Run)
+    sets: list[tuple[int, ...]] = []
     for number, line in rows:
         if line is None:
             raise TraceFormatError(path, number, "the line is too long to be a run")
         try:
+            if line.startswith(_SET):
+                sets.append(_words(line))
+                continue
             run = decoder.decode(line)
-            _check(run, recorded)
+            _check(run, recorded, len(sets))
         except (ValueError, RecursionError) as error:
             raise TraceFormatError(path, number, f"not a labelled run: {error}") from error
-        yield _trajectory(run, space, translation)
+        yield _trajectory(run, space, sets, translation)
+
+
+def _words(line: bytes) -> tuple[int, ...]:
+    found = tuple(msgspec.json.decode(line, type=_Words).words)
+    if any(not 0 <= word < WORD_BINS for word in found):
+        raise ValueError(f"a word lies outside 0 to {WORD_BINS - 1}")
+    return found
 
 
 def _read_header(first: tuple[int, bytes | None], path: str) -> StateSpace:
@@ -198,7 +236,7 @@ def _translate(recorded: StateSpace, space: StateSpace, path: str) -> tuple[int,
         raise SpaceMismatchError(f"{path}: {error}") from error
 
 
-def _check(run: _Run, space: StateSpace) -> None:
+def _check(run: _Run, space: StateSpace, n_sets: int) -> None:
     proposed = run.effects if run.proposed is None else run.proposed
     if len(proposed) != len(run.effects) or len(run.tools) not in {0, len(run.effects)}:
         raise ValueError("effects, proposed effects and tools differ in length")
@@ -208,15 +246,18 @@ def _check(run: _Run, space: StateSpace) -> None:
         raise ValueError("the kinds of violation are not one set per step")
     if not run.orders.keys() <= {str(step) for step in range(1, len(run.effects) + 1)}:
         raise ValueError("orders stand at a step that the run does not have")
-    if any(not 0 <= word < WORD_BINS for words in (run.words, *run.orders.values()) for word in words):
-        raise ValueError(f"a word of the task lies outside 0 to {WORD_BINS - 1}")
+    named = [*run.orders.values()] if run.words is None else [run.words, *run.orders.values()]
+    if any(not 0 <= number < n_sets for number in named):
+        raise ValueError("it names a set of words that did not come before it")
     if any(not 0 <= effect < space.n_states for effect in (*run.effects, *proposed)):
         raise ValueError(f"an effect lies outside 0 to {space.n_states - 1}")
     if list(fold(space, run.effects)) != run.states:
         raise ValueError("its states do not follow from its effects")
 
 
-def _trajectory(run: _Run, space: StateSpace, translation: tuple[int, ...] | None) -> Trajectory:
+def _trajectory(
+    run: _Run, space: StateSpace, sets: list[tuple[int, ...]], translation: tuple[int, ...] | None
+) -> Trajectory:
     trajectory = Trajectory(
         run.id,
         states=tuple(run.states),
@@ -224,8 +265,13 @@ def _trajectory(run: _Run, space: StateSpace, translation: tuple[int, ...] | Non
         proposed=None if run.proposed is None else tuple(run.proposed),
         tools=tuple(run.tools),
         kinds=tuple([_KINDS_OF[bits] for bits in run.kinds]),
-        words=tuple(run.words),
-        orders=tuple([tuple(run.orders.get(str(step), ())) for step in range(1, len(run.states))])
+        words=() if run.words is None else sets[run.words],
+        orders=tuple(
+            [
+                sets[run.orders[str(step)]] if str(step) in run.orders else ()
+                for step in range(1, len(run.states))
+            ]
+        )
         if run.orders
         else (),
         source=run.source,

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from safetydrift.monitor.model import Model
     from safetydrift.monitor.policy import Policy
+    from safetydrift.monitor.verdict import Verdict
     from safetydrift.states.trajectory import Trajectory
 
 
@@ -58,19 +59,21 @@ def suggest_policy(
     """
     monitor, space = LookupMonitor(model), model.space
     standing_peaks, pending_peaks = [], []
+    compared: dict[str, tuple[list[float], list[float]]] = {}
     for trajectory in trajectories:
         run = observe(trajectory, space, model.notion, unknown_onset)
         if run.left_out or run.end == VIOLATED:
             continue
         category = monitor.start(trajectory.category).category
-        standing, arriving = monitor.standing(category), monitor.arriving(category)
-        standing_peaks.append(max(_known(standing[state].probability) for state in run.states))
+        if category not in compared:
+            tables = monitor.standing(category), monitor.arriving(category)
+            standing, arriving = ([_compared(one, model.policy) for one in table] for table in tables)
+            compared[category] = standing, arriving
+        standing, arriving = compared[category]
+        standing_peaks.append(max(map(standing.__getitem__, run.states)))
         proposals = zip(run.states, trajectory.proposed, strict=False)
         pending_peaks.append(
-            max(
-                (_known(arriving[space.after(state, call)].probability) for state, call in proposals),
-                default=0.0,
-            )
+            max((arriving[space.successors(state)[call]] for state, call in proposals), default=0.0)
         )
     return model.policy.replace(
         threshold=threshold_for_budget(standing_peaks, budget),
@@ -78,6 +81,7 @@ def suggest_policy(
     )
 
 
-def _known(probability: float) -> float:
-    """Treat what is unknown as certain to alarm."""
-    return 1.0 if isnan(probability) else probability
+def _compared(verdict: Verdict, policy: Policy) -> float:
+    """Return what a threshold is compared with; what is unknown is treated as certain to alarm."""
+    compared = policy.compared(verdict.probability, verdict.high)
+    return 1.0 if isnan(compared) else compared

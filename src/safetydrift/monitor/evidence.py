@@ -8,16 +8,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.markov.counts import TransitionCounts, count_transitions
 from safetydrift.monitor.settings import Granularity
+from safetydrift.states.dimensions import Accumulation
 from safetydrift.states.trajectory import COMPLETED, VIOLATED, ObservedRun
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
     from safetydrift.states.space import StateSpace
+
+SMALL_SPACE = 100
+"""Up to so many states a fine chain has a row for each; a larger one has rows for the states that were visited."""
+
+NEVER = "(never visited)"
+"""Name of the row shared by the states of a large space that no run visited."""
+
+OTHER = "other"
+"""The kind of a violation that fits none of the named ones."""
+
+VIOLATION_KINDS = (*KINDS, OTHER)
+"""The ways in which a run can be violated."""
+
+_COLUMN = {kind: number for number, kind in enumerate(VIOLATION_KINDS)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +52,15 @@ class Rows:
     row_of: tuple[int, ...]
 
     @classmethod
-    def of(cls, space: StateSpace, granularity: Granularity) -> Rows:
-        """Return the rows of a space at a granularity."""
+    def of(cls, space: StateSpace, granularity: Granularity, visited: Iterable[int] | None = None) -> Rows:
+        """Return the rows of a space at a granularity.
+
+        Parameters
+        ----------
+        visited
+            The states that runs stood in or came to. When given, a space of more than `SMALL_SPACE` states has a row
+            for each of them, and one more that all others share.
+        """
         if granularity is Granularity.COARSE:
             # Under the label a state the rules call violated is a state like any other, and no end.
             names = [
@@ -45,7 +68,13 @@ class Rows:
                 for number, risk in enumerate(space.risks)
             ]
             return cls(tuple(names), space.risk_of)
-        return cls(tuple(map(space.describe, range(space.n_states))), tuple(range(space.n_states)))
+        if visited is None or space.n_states <= SMALL_SPACE:
+            return cls(tuple(map(space.describe, range(space.n_states))), tuple(range(space.n_states)))
+        known = sorted(set(visited))
+        row_of = [len(known)] * space.n_states
+        for row, state in enumerate(known):
+            row_of[state] = row
+        return cls((*map(space.describe, known), NEVER), tuple(row_of))
 
     @property
     def absorbing(self) -> dict[str, list[int]]:
@@ -62,10 +91,13 @@ class Rows:
 
         A lumped chain has the support of its states: risk levels may fall when reversibility does.
         """
-        n_rows = len(self.names)
+        n_rows, rows = len(self.names), np.array(self.row_of)
+        digits = np.array([space.digits(state) for state in range(space.n_states)])
+        lasting = [dimension.accumulation is Accumulation.HIGHEST for dimension in space.dimensions]
+        kept = digits[:, lasting]
         allowed = np.zeros((n_rows + 2, n_rows + 2), dtype=np.bool_)
         for state in range(space.n_states):
-            allowed[self.row_of[state], [self.row_of[after] for after in space.support(state)]] = True
+            allowed[rows[state], rows[(kept >= kept[state]).all(axis=1)]] = True
         allowed[:n_rows, n_rows:] = True
         return allowed
 
@@ -89,12 +121,16 @@ class Evidence:
         Calls that led to each row and were themselves the violation, and all calls that led there.
     ends
         Runs by end: ``"violated"``, ``"completed"``, ``"censored"``.
+    kinds
+        Violating calls by the row they were made from and by kind, shape (n_rows, len(VIOLATION_KINDS)); a call of
+        several kinds is divided among them.
     """
 
     counts: TransitionCounts
     violating_arrivals: NDArray[np.int64]
     arrivals: NDArray[np.int64]
     ends: Counter[str] = field(default_factory=Counter)
+    kinds: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, len(VIOLATION_KINDS))))
 
     def __add__(self, other: Evidence) -> Evidence:
         return Evidence(
@@ -102,10 +138,17 @@ class Evidence:
             self.violating_arrivals + other.violating_arrivals,
             self.arrivals + other.arrivals,
             self.ends + other.ends,
+            self.kinds + other.kinds,
         )
 
 
-def gather(runs: Sequence[ObservedRun], rows: Rows, *, completion: bool = True) -> Evidence:
+def gather(
+    runs: Sequence[ObservedRun],
+    rows: Rows,
+    *,
+    completion: bool = True,
+    kinds: Sequence[tuple[str, ...]] | None = None,
+) -> Evidence:
     """Count what runs showed.
 
     Parameters
@@ -116,6 +159,8 @@ def gather(runs: Sequence[ObservedRun], rows: Rows, *, completion: bool = True) 
         The rows of the chain.
     completion
         Whether finishing counts as an end; without it, a finished run is treated as cut off.
+    kinds
+        The kinds of violation of each run's violating call; without, none is known.
     """
     n_rows = len(rows.names)
     sequences = [rows.sequence(run) for run in runs]
@@ -130,4 +175,14 @@ def gather(runs: Sequence[ObservedRun], rows: Rows, *, completion: bool = True) 
         violating_arrivals,
         violating_arrivals + np.bincount(calm, minlength=n_rows),
         Counter(run.end or "censored" for run in runs),
+        _kinds(runs, rows, [()] * len(runs) if kinds is None else kinds),
     )
+
+
+def _kinds(runs: Sequence[ObservedRun], rows: Rows, kinds: Sequence[tuple[str, ...]]) -> NDArray[np.float64]:
+    found = np.zeros((len(rows.names), len(VIOLATION_KINDS)))
+    for run, named in zip(runs, kinds, strict=True):
+        if run.arrival is not None:
+            columns = [_COLUMN.get(kind, _COLUMN[OTHER]) for kind in named or (OTHER,)]
+            np.add.at(found, (rows.row_of[run.states[-1]], columns), 1.0 / len(columns))
+    return found

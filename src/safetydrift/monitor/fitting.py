@@ -7,31 +7,30 @@ The chain has one row per state (or per risk level, when coarse) and two absorbi
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from safetydrift._version import __version__
 from safetydrift.errors import ChainError
-from safetydrift.markov.absorption import Absorption, absorption
-from safetydrift.markov.chain import UNSEEN, AbsorbingChain
+from safetydrift.markov.chain import AbsorbingChain
 from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
-from safetydrift.markov.horizon import horizon_table
-from safetydrift.markov.structure import trapped
 from safetydrift.monitor.calibration import suggest_policy
 from safetydrift.monitor.evidence import Evidence, Rows, gather
-from safetydrift.monitor.model import AGGREGATE, Model, RiskTable
+from safetydrift.monitor.model import AGGREGATE, Model
+from safetydrift.monitor.nesting import ALL, CATEGORY, nested_arrivals, nested_kinds, nested_transitions
 from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.settings import Estimator, FitSettings
-from safetydrift.states.trajectory import VIOLATED, Notion, ObservedRun, observe
+from safetydrift.monitor.tabulation import Tabulated
+from safetydrift.states.trajectory import Notion, ObservedRun, observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.markov._arrays import FloatArray
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
 
@@ -52,6 +51,14 @@ class FittedChains:
         Runs left out, by reason.
     settings
         The choices made.
+    tasks
+        Digests of the tasks of the runs used, sorted: enough to tell whether a run to be tried is new to the model.
+    weights
+        Per category, counts and pseudo-counts behind each row of its chain, shape (n_rows + 2,).
+    strengths
+        The concentrations fitted for transitions, by level (estimator HIERARCHICAL).
+    kin
+        What the other runs of each category's sources showed; empty where there is one source only.
     """
 
     rows: Rows
@@ -59,6 +66,21 @@ class FittedChains:
     chains: Mapping[str, AbsorbingChain]
     left_out: Mapping[str, int]
     settings: FitSettings
+    tasks: tuple[str, ...] = ()
+    weights: Mapping[str, FloatArray] = field(default_factory=dict)
+    strengths: Mapping[str, float] = field(default_factory=dict)
+    kin: Mapping[str, Evidence] = field(default_factory=dict)
+
+
+def task_digest(source: str, category: str, task: str) -> str:
+    """Return a short digest of a task, 8 hexadecimal digits: names of tasks stay out of model files.
+
+    Examples
+    --------
+    >>> task_digest("agentdojo", "banking", "user_task_0/injection_task_1")
+    'cd64e331'
+    """
+    return sha256(f"{source}|{category}|{task}".encode()).hexdigest()[:8]
 
 
 def fit_chains(
@@ -72,54 +94,167 @@ def fit_chains(
         If no run can be used under the chosen notion of violation.
     """
     settings = settings or FitSettings()
-    rows = Rows.of(space, settings.granularity)
-    left_out: Counter[str] = Counter()
-    by_category: dict[str, list[ObservedRun]] = defaultdict(list)
+    used = _usable(trajectories, space, settings)
+    visited = {state for run, _ in used.observed for state in _visited(run)}
+    rows = Rows.of(space, settings.granularity, visited)
+    completion = settings.estimator is not Estimator.PUBLISHED
+    parts = {
+        part: gather(
+            [run for run, _ in found], rows, completion=completion, kinds=[kinds for _, kinds in found]
+        )
+        for part, found in sorted(used.by_part.items())
+    }
+    categories = sorted({category for _, category in parts})
+    evidence = {AGGREGATE: _together(parts.values())}
+    for category in filter(None, categories):
+        evidence[category] = _together(found for part, found in parts.items() if part[1] == category)
+    kin = _kin(parts, rows)
+    estimate = _estimate(evidence, rows, space, settings, kin)
+    digests = tuple(sorted({task_digest(*task) for task in used.tasks}))
+    return FittedChains(
+        rows,
+        evidence,
+        estimate.chains,
+        dict(used.left_out),
+        settings,
+        digests,
+        estimate.weights,
+        estimate.strengths,
+        kin,
+    )
+
+
+_Seen: TypeAlias = tuple[ObservedRun, tuple[str, ...]]
+"""A run as it was observed, and the kinds of its violating call."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Usable:
+    """The runs that can be used, by source and category."""
+
+    by_part: dict[tuple[str, str], list[_Seen]]
+    left_out: Counter[str]
+    tasks: set[tuple[str, str, str]]
+
+    @property
+    def observed(self) -> Iterable[_Seen]:
+        return (seen for part in self.by_part.values() for seen in part)
+
+
+def _usable(trajectories: Iterable[Trajectory], space: StateSpace, settings: FitSettings) -> _Usable:
+    used = _Usable(defaultdict(list), Counter(), set())
     for trajectory in trajectories:
         run = observe(trajectory, space, settings.notion, settings.unknown_onset)
         if run.left_out:
-            left_out[run.left_out] += 1
+            used.left_out[run.left_out] += 1
         else:
-            by_category[trajectory.category].append(run)
-    if not by_category:
-        reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common(5))
+            kinds = trajectory.kinds[run.onset - 1] if run.onset else ()
+            used.by_part[trajectory.source, trajectory.category].append((run, kinds))
+            used.tasks.add((trajectory.source, trajectory.category, trajectory.task))
+    if not used.by_part:
+        reasons = "; ".join(f"{count} {reason}" for reason, count in used.left_out.most_common(5))
         hint = "; the rules need no labels (notion 'rules')" if settings.notion is Notion.LABEL else ""
         raise ChainError(
             f"no run can be used by the notion {settings.notion.value!r}: {reasons or 'no runs at all'}{hint}"
         )
+    return used
 
-    completion = settings.estimator is not Estimator.PUBLISHED
-    evidence = {
-        category: gather(runs, rows, completion=completion) for category, runs in sorted(by_category.items())
-    }
-    parts = list(evidence.values())
-    evidence = {AGGREGATE: sum(parts[1:], start=parts[0]), **{k: v for k, v in evidence.items() if k}}
-    return FittedChains(rows, evidence, estimate_chains(evidence, rows, space, settings), dict(left_out), settings)
+
+def _visited(run: ObservedRun) -> tuple[int, ...]:
+    return run.states if run.arrival is None else (*run.states, run.arrival)
+
+
+def _together(parts: Iterable[Evidence]) -> Evidence:
+    first, *others = parts
+    return sum(others, start=first)
+
+
+def _kin(parts: Mapping[tuple[str, str], Evidence], rows: Rows) -> dict[str, Evidence]:
+    """Return, by category, what the other runs of its sources showed; nothing where there is one source only."""
+    if len({source for source, _ in parts}) == 1:
+        return {}
+    kin = {}
+    for category in {name for _, name in parts if name}:
+        mine = {source for source, name in parts if name == category}
+        others = [found for (source, name), found in parts.items() if source in mine and name != category]
+        kin[category] = _together([gather([], rows), *others])
+    return kin
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    """Chains by category, the weights behind their rows, and the concentrations fitted by level."""
+
+    chains: dict[str, AbsorbingChain]
+    weights: dict[str, FloatArray]
+    strengths: dict[str, float] = field(default_factory=dict)
 
 
 def estimate_chains(
     evidence: Mapping[str, Evidence], rows: Rows, space: StateSpace, settings: FitSettings
 ) -> dict[str, AbsorbingChain]:
-    """Estimate the chain of each category from what it showed; `AGGREGATE` is what the others may lean on."""
+    """Estimate the chain of each category from what it showed; `AGGREGATE` is what the others may lean on.
+
+    The categories count as those of one source.
+    """
+    return _estimate(evidence, rows, space, settings, {}).chains
+
+
+def _estimate(
+    evidence: Mapping[str, Evidence],
+    rows: Rows,
+    space: StateSpace,
+    settings: FitSettings,
+    kin: Mapping[str, Evidence],
+) -> _Estimate:
     absorbing, names = rows.absorbing, rows.chain_names
+    departures = {category: part.counts.departures.astype(np.float64) for category, part in evidence.items()}
+    if settings.estimator is Estimator.HIERARCHICAL:
+        return _hierarchical(evidence, rows, space, kin)
     if settings.estimator is Estimator.SMOOTHED:
         support = rows.support(space)
-        return {
+        smoothed = {
             category: dirichlet(part.counts, absorbing, support=support, concentration=JEFFREYS, names=names)
             for category, part in evidence.items()
         }
+        prior: FloatArray = JEFFREYS * support.sum(axis=1, dtype=np.float64)
+        return _Estimate(smoothed, {name: counted + prior for name, counted in departures.items()})
     aggregate = maximum_likelihood(evidence[AGGREGATE].counts, absorbing, names)
     if settings.estimator is not Estimator.SHRUNK:
-        return {
+        chains = {
             category: maximum_likelihood(part.counts, absorbing, names) for category, part in evidence.items()
         }
+        return _Estimate(chains, departures)
     strength, towards = settings.strength, aggregate.transitions
-    return {
+    chains = {
         category: aggregate
         if category == AGGREGATE
         else shrunk(part.counts, absorbing, towards=towards, strength=strength, names=names)
         for category, part in evidence.items()
     }
+    weights = {name: counted + strength * (name != AGGREGATE) for name, counted in departures.items()}
+    return _Estimate(chains, weights)
+
+
+def _hierarchical(
+    evidence: Mapping[str, Evidence], rows: Rows, space: StateSpace, kin: Mapping[str, Evidence]
+) -> _Estimate:
+    means, strengths = nested_transitions(evidence, kin, rows, space)
+    chains = {
+        category: AbsorbingChain(
+            mean, rows.absorbing, rows.chain_names, visited=evidence[category].counts.departures > 0
+        )
+        for category, mean in means.items()
+    }
+    weights = {
+        category: part.counts.departures.astype(np.float64) + strengths[_level(category)]
+        for category, part in evidence.items()
+    }
+    return _Estimate(chains, weights, strengths)
+
+
+def _level(category: str) -> str:
+    return ALL if category == AGGREGATE else CATEGORY
 
 
 def fit_model(
@@ -154,6 +289,8 @@ def fit_model(
     """
     fitted = fit_chains(trajectories, space, settings)
     model = build_model(fitted, space, catalogue, Policy(horizon), provenance)
+    if fitted.settings.hazard:
+        return _with_hazard(model, trajectories, fitted.settings, threshold), fitted
     if threshold is not None:
         return model.replace(policy=Policy(horizon, threshold)), fitted
     budget = fitted.settings.false_alarm_budget
@@ -162,6 +299,26 @@ def fit_model(
         f"chosen so that at most {budget:.0%} of the training runs without a violation alarm; no guarantee"
     )
     return model.replace(policy=policy, provenance={**model.provenance, "threshold": statement}), fitted
+
+
+def _with_hazard(
+    model: Model, trajectories: Sequence[Trajectory], settings: FitSettings, threshold: float | None
+) -> Model:
+    """Return a model with its hazard, and the thresholds that fit it."""
+    from safetydrift.monitor.hazard_fitting import fit_hazard  # noqa: PLC0415  # needs scikit-learn
+
+    hazard, tried = fit_hazard(trajectories, model.space, settings, model.policy.horizon)
+    if threshold is not None:
+        return model.replace(hazard=hazard, policy=Policy(model.policy.horizon, threshold))
+    budget = settings.false_alarm_budget
+    policy = Policy(model.policy.horizon, *tried.thresholds(budget))
+    statement = (
+        f"chosen so that at most {budget:.0%} of the training runs without a violation alarm, each scored by a "
+        "hazard fitted on other tasks; no guarantee"
+    )
+    return model.replace(
+        hazard=hazard, policy=policy, provenance={**model.provenance, "threshold": statement}
+    )
 
 
 def build_model(
@@ -180,89 +337,85 @@ def build_model(
     provenance
         What the model was fitted on; the runs used and left out are added.
     """
-    tables = {category: _table(fitted, category) for category in fitted.chains}
+    settings = fitted.settings
+    arrivals = _arrivals(fitted)
+    kinds, kind_strengths = nested_kinds(fitted.evidence)
+    tables = {
+        category: Tabulated(
+            chain=chain,
+            weights=fitted.weights[category],
+            evidence=fitted.evidence[category],
+            aggregate=fitted.evidence[AGGREGATE],
+            arrival=arrivals.shares[category],
+            arrival_weights=arrivals.weights[category],
+            kinds=kinds[category],
+            max_horizon=settings.max_horizon,
+            horizon=policy.horizon,
+        ).table()
+        for category, chain in fitted.chains.items()
+    }
+    fitted_strengths = {
+        "transitions": fitted.strengths,
+        "arrivals": arrivals.strengths,
+        "kinds": kind_strengths,
+    }
     return Model(
         space=space,
         catalogue=catalogue,
-        notion=fitted.settings.notion,
+        notion=settings.notion,
         row_of=fitted.rows.row_of,
         rows=fitted.rows.names,
         tables=tables,
         policy=policy,
-        settings=fitted.settings.definition(),
+        settings={**settings.definition(), "concentrations": _shown(fitted_strengths)},
         provenance={
             **(provenance or {}),
             "safetydrift": __version__,
             "runs": {category: dict(part.ends) for category, part in fitted.evidence.items()},
             "left_out": dict(fitted.left_out),
+            "tasks": list(fitted.tasks),
         },
     )
 
 
-def _table(fitted: FittedChains, category: str) -> RiskTable:
-    chain, evidence = fitted.chains[category], fitted.evidence[category]
-    aggregate = fitted.evidence[AGGREGATE]
-    rows = slice(len(fitted.rows.names))
-    horizons = horizon_table(chain, fitted.settings.max_horizon)
-    ends = ends_of(chain)
-    expected_steps = np.full(chain.n_states, np.nan)
-    expected_steps[ends.chain.transient] = ends.expected_steps
-    within = horizons.probability(VIOLATED).copy()
-    eventually = ends.probability(VIOLATED).copy()
-    uncertain = horizons.probability(UNSEEN).copy()
-    departed = (evidence.counts.departures > 0) | (aggregate.counts.departures > 0)
-    known = departed & chain.transitions.any(axis=1)
-    within[:, ~known], eventually[~known] = np.nan, np.nan
-    uncertain[:, ~known] = 1.0
-    return RiskTable(
-        within=_rounded(within[:, rows]),
-        eventually=_rounded(eventually[rows]),
-        uncertain=_rounded(uncertain[:, rows]),
-        arrival=_rounded(_arrival(evidence, aggregate, fitted.settings)),
-        departures=tuple(evidence.counts.departures[rows].tolist()),
-        visited=tuple(known[rows].tolist()),
-        expected_steps=_rounded(expected_steps[rows]),
-        counts=tuple(
-            (int(origin), int(target), int(evidence.counts.matrix[origin, target]))
-            for origin, target in np.argwhere(evidence.counts.matrix)
-        ),
-    )
+@dataclass(frozen=True, slots=True)
+class _Arrivals:
+    """By category, the share of violating calls among those that led to each row and the weights behind it."""
+
+    shares: dict[str, FloatArray]
+    weights: dict[str, FloatArray]
+    strengths: dict[str, float] = field(default_factory=dict)
 
 
-def ends_of(chain: AbsorbingChain) -> Absorption:
-    """Return how the runs of a fitted chain end.
-
-    Runs that were cut off can leave states from which no end was ever reached. Where such a run would have ended
-    is not known, so these states count as unseen instead of making the whole chain unsolvable.
-    """
-    stuck = trapped(chain)
-    if not stuck.size:
-        return absorption(chain)
-    transitions, visited = chain.transitions.copy(), chain.visited.copy()
-    transitions[stuck], visited[stuck] = 0.0, False
-    return absorption(AbsorbingChain(transitions, chain.absorbing, chain.names, visited))
-
-
-def _arrival(evidence: Evidence, aggregate: Evidence, settings: FitSettings) -> NDArray[np.float64]:
-    """Share of violating calls among those that led to each row, drawn towards the aggregate when shrunk."""
+def _arrivals(fitted: FittedChains) -> _Arrivals:
+    """Estimate shares of violating calls, drawn towards other runs when transitions are."""
+    evidence, settings = fitted.evidence, fitted.settings
+    counted = {category: part.arrivals.astype(np.float64) for category, part in evidence.items()}
+    if settings.estimator is Estimator.HIERARCHICAL:
+        shares, strengths = nested_arrivals(evidence, fitted.kin)
+        weights = {category: calls + strengths[_level(category)] for category, calls in counted.items()}
+        return _Arrivals(shares, weights, strengths)
+    strength = settings.strength if settings.estimator is Estimator.SHRUNK else 0.0
+    aggregate = evidence[AGGREGATE]
+    shares, weights = {}, {}
     with np.errstate(invalid="ignore", divide="ignore"):
         overall = aggregate.violating_arrivals / aggregate.arrivals
-        if settings.estimator is not Estimator.SHRUNK or evidence is aggregate:
-            share: NDArray[np.float64] = evidence.violating_arrivals / evidence.arrivals
-            return share
-    weight = settings.strength
-    return (evidence.violating_arrivals + weight * overall) / (evidence.arrivals + weight)
+        for category, part in evidence.items():
+            drawn = strength if category != AGGREGATE else 0.0
+            weights[category] = counted[category] + drawn
+            # Without pseudo-counts nothing is borrowed, an unknown share least of all.
+            lent = drawn * overall if drawn else 0.0
+            shares[category] = (part.violating_arrivals + lent) / weights[category]
+    return _Arrivals(shares, weights)
+
+
+def _shown(strengths: Mapping[str, Mapping[str, float]]) -> dict[str, dict[str, float]]:
+    return {
+        what: {level: float(f"{value:.4g}") for level, value in levels.items()}
+        for what, levels in strengths.items()
+        if levels
+    }
 
 
 JEFFREYS = 0.5
 """Pseudo-observations per allowed transition of the estimator SMOOTHED."""
-
-DIGITS = 9
-"""Decimal places kept in a model file: far below what any count supports, and stable across platforms."""
-
-
-def _rounded(values: NDArray[np.float64]) -> tuple:  # type: ignore[type-arg]
-    """Round and turn an array into nested tuples of plain floats."""
-    if values.ndim > 1:
-        return tuple(map(_rounded, values))
-    return tuple(np.round(values, DIGITS).tolist())

@@ -12,16 +12,23 @@ from safetydrift.effects.history import History
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import HorizonError
 from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.outlook import Alternative, Outlook
+from safetydrift.monitor.policy import Bound
 from safetydrift.monitor.session import TrajectoryState
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 from safetydrift.states.trajectory import Notion
+from safetydrift.trace import ToolCall
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from safetydrift.monitor.covariates import Covariates
     from safetydrift.monitor.model import Model, RiskTable
     from safetydrift.monitor.policy import Policy
     from safetydrift.states.effect import Effect
-    from safetydrift.trace import Step, ToolCall
+    from safetydrift.states.trajectory import Move, Trajectory
+    from safetydrift.trace import Step
 
 
 class LookupMonitor:
@@ -39,7 +46,8 @@ class LookupMonitor:
     Raises
     ------
     HorizonError
-        If the policy looks further ahead than the model's tables reach.
+        If the policy looks further ahead than the model's tables reach, or compares upper bounds at a horizon for
+        which the model has none.
     CatalogueError
         If the labeler's catalogue does not know the dimensions of the model's space.
 
@@ -61,6 +69,12 @@ class LookupMonitor:
                 f"horizon {self.policy.horizon} exceeds the model's maximum {model.max_horizon}; "
                 f"fit it with a maximum horizon of {self.policy.horizon} or more"
             )
+        bounds = model.tables[AGGREGATE].bounds
+        if self.policy.bound is Bound.UPPER and (bounds is None or bounds.horizon != self.policy.horizon):
+            raise HorizonError(
+                f"the policy compares upper bounds within {self.policy.horizon} steps, and the model's are for "
+                f"{'no horizon' if bounds is None else bounds.horizon}; fit it with that horizon"
+            )
         self.labeler = Labeler(model.catalogue) if labeler is None else labeler
         self.labeler.require_cover(model.space)
         self._space = model.space
@@ -71,7 +85,12 @@ class LookupMonitor:
 
     # -- following one trajectory -----------------------------------------------------------------------
 
-    def start(self, category: str = AGGREGATE, task: str = "") -> TrajectoryState:
+    def start(
+        self,
+        category: str = AGGREGATE,
+        task: str = "",
+        pipeline: str = "",  # noqa: ARG002  # tables do not ask for it
+    ) -> TrajectoryState:
         """Return the state of a run that has not made a call yet.
 
         Parameters
@@ -80,6 +99,8 @@ class LookupMonitor:
             One the model does not know is no error; the aggregate tables stand in for it.
         task
             What the user asked for, in his words. A model whose states tell who named a value needs it.
+        pipeline
+            The name of the model that acts, with a defence around it if there is one. Tables do not ask for it.
         """
         known = category if category in self.model.tables else AGGREGATE
         state = TrajectoryState(known, self._space.start, 0, (0,) * len(self._space.dimensions))
@@ -116,11 +137,26 @@ class LookupMonitor:
         effect = self._space.effect_index(self.labeler.propose(call, state.history))
         return self.pending(state, effect)
 
-    def advance(self, state: TrajectoryState, effect: int, history: History | None = None) -> TrajectoryState:
+    def advance(
+        self,
+        state: TrajectoryState,
+        effect: int,
+        history: History | None = None,
+        past: Covariates | None = None,
+    ) -> TrajectoryState:
         """Return where a run stands after an effect, given by its index, and what it has shown by then."""
         steps = state.steps + 1
         if state.violated:
-            return TrajectoryState(state.category, state.state, steps, state.since, True, history)  # noqa: FBT003
+            return TrajectoryState(
+                state.category,
+                state.state,
+                steps,
+                state.since,
+                state.violated,
+                history,
+                past,
+                state.pipeline,
+            )
         before = state.state
         after = self._space.successors(before)[effect]
         since = state.since
@@ -133,12 +169,26 @@ class LookupMonitor:
                 ]
             )
         violated = self._by_rules and after in self._space.violated
-        return TrajectoryState(state.category, after, steps, since, violated, history)
+        return TrajectoryState(state.category, after, steps, since, violated, history, past, state.pipeline)
 
     def pending(self, state: TrajectoryState, effect: int) -> Verdict:
         """Return the verdict on a call that would have an effect, given by its index."""
         after = state.state if state.violated else self._space.successors(state.state)[effect]
         return self.arriving(state.category)[after]
+
+    # -- walking a recorded run -------------------------------------------------------------------------
+
+    def begin(self, run: Trajectory) -> TrajectoryState:
+        """Return the state of a recorded run before its first call."""
+        return self.start(run.category)
+
+    def follow(self, state: TrajectoryState, move: Move) -> TrajectoryState:
+        """Return where a run stands after a recorded call."""
+        return self.advance(state, move.effect)
+
+    def foresee(self, state: TrajectoryState, move: Move) -> Verdict:
+        """Return the verdict on a recorded call, as it was proposed."""
+        return self.pending(state, move.proposed)
 
     # -- the tables -------------------------------------------------------------------------------------
 
@@ -155,6 +205,49 @@ class LookupMonitor:
         if verdicts is None:
             verdicts = self._arriving[category] = self._build(category, pending=True)
         return verdicts
+
+    def outlook(self, state: TrajectoryState) -> Outlook:
+        """Return how a run is expected to go on from where it stands."""
+        if state.violated:
+            return Outlook(violates=1.0, low=1.0, high=1.0, completes=0.0, steps=0.0, kinds=())
+        table = self.model.tables.get(state.category) or self.model.tables[AGGREGATE]
+        row, bounds, endings = self.model.row_of[state.state], table.bounds, table.endings
+        return Outlook(
+            violates=table.eventually[row],
+            low=nan if bounds is None else bounds.eventually_low[row],
+            high=nan if bounds is None else bounds.eventually_high[row],
+            completes=nan if endings is None else endings.completes[row],
+            steps=nan if endings is None else endings.steps[row],
+            kinds=() if endings is None else endings.kinds_of(row),
+        )
+
+    def kinds(self, state: TrajectoryState) -> tuple[tuple[str, float], ...]:
+        """Return the kinds of violation to expect from where a run stands, with their shares, the likeliest first."""
+        return self.outlook(state).kinds
+
+    def alternatives(self, state: TrajectoryState, tools: Iterable[str]) -> list[Alternative]:
+        """Rank the tools at hand by the probability of a violation within the horizon after calling them.
+
+        Parameters
+        ----------
+        state
+            Where the run stands.
+        tools
+            Their names. What each does is read from the catalogue alone, its arguments being unknown.
+
+        Returns
+        -------
+        list
+            The safest first; what nobody ever went on from comes last, and names decide between equals.
+        """
+        now = self.verdict(state)
+        ranked = []
+        for tool in sorted(set(tools)):
+            call = ToolCall(tool)
+            effect = self.labeler.propose(call, state.history)
+            verdict = self.check_pending(state, call)
+            ranked.append(Alternative(tool, effect, verdict, _reason(verdict, now)))
+        return sorted(ranked, key=_danger)
 
     def explain(self, state: TrajectoryState, verdict: Verdict, effect: Effect | None = None) -> str:
         """Say in words what a verdict rests on.
@@ -183,27 +276,36 @@ class LookupMonitor:
 
     def _build(self, category: str, *, pending: bool) -> tuple[Verdict, ...]:
         table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
+        curves = tuple(zip(*table.within, strict=True))
         return tuple(
-            [self._verdict(table, state, row, pending=pending) for state, row in enumerate(self.model.row_of)]
+            [
+                self._verdict(table, curves[row], state, row, pending=pending)
+                for state, row in enumerate(self.model.row_of)
+            ]
         )
 
-    def _verdict(self, table: RiskTable, state: int, row: int, *, pending: bool) -> Verdict:
+    def _verdict(
+        self, table: RiskTable, within: tuple[float, ...], state: int, row: int, *, pending: bool
+    ) -> Verdict:
         horizon = self.policy.horizon
+        low, high = self._bounds(table, row, pending=pending)
         if self._by_rules and state in self._space.violated:
             basis, within, eventually, uncertain = Basis.VIOLATED, (1.0,) * len(table.within), 1.0, 0.0
+            low, high = 1.0, 1.0
         else:
             basis = table.basis(row)
-            within = tuple(curve[row] for curve in table.within)
             eventually = table.eventually[row]
             uncertain = table.uncertain[horizon][row]
             if pending:
                 violates = table.arrival[row]
                 if isnan(violates):
                     basis = Basis.UNSEEN
-                within = (0.0, *(violates + (1.0 - violates) * later for later in within[:-1]))
+                within = (0.0, *[violates + (1.0 - violates) * later for later in within[:-1]])
                 eventually = violates + (1.0 - violates) * eventually
         probability = nan if basis is Basis.UNSEEN else within[horizon]
-        alarm = self.policy.alarms(probability, basis, pending=pending)
+        if basis is Basis.UNSEEN:
+            low, high = nan, nan
+        alarm = self.policy.alarms(probability, basis, pending=pending, high=high)
         return Verdict(
             state=state,
             risk=self._space.risk_name(state),
@@ -215,4 +317,27 @@ class LookupMonitor:
             basis=basis,
             alarm=alarm,
             intervention=self.policy.intervention if alarm else Intervention.ALLOW,
+            low=low,
+            high=high,
         )
+
+    def _bounds(self, table: RiskTable, row: int, *, pending: bool) -> tuple[float, float]:
+        bounds = table.bounds
+        if bounds is None or bounds.horizon != self.policy.horizon:
+            return nan, nan
+        if pending:
+            return bounds.arriving_low[row], bounds.arriving_high[row]
+        return bounds.low[row], bounds.high[row]
+
+
+def _danger(alternative: Alternative) -> tuple[bool, float, str]:
+    probability = alternative.verdict.probability
+    unknown = isnan(probability)
+    return unknown, 0.0 if unknown else probability, alternative.tool
+
+
+def _reason(verdict: Verdict, now: Verdict) -> str:
+    if isnan(verdict.probability) or verdict.basis is Basis.VIOLATED:
+        return str(verdict)
+    where = "unknown" if isnan(now.probability) else f"{now.probability:.2f}"
+    return f"{verdict}, against {where} where the run stands; it would be {verdict.risk} by the rules"

@@ -1,7 +1,8 @@
 """A fitted model as the runtime sees it: the space, the catalogue, and tables of plain numbers.
 
-A model speaks of *rows*: a row is a state of its chain. A fine chain has one row per state of the space; a coarse
-one has a row per risk level, and ``row_of`` says which states share it.
+A model speaks of *rows*: a row is a state of its chain. A fine chain has one row per state of the space, or, where the
+space is large, per state that was visited and one for all others; a coarse one has a row per risk level. ``row_of``
+says which states share a row.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.monitor.hazard import Hazard
+    from safetydrift.monitor.outlook import Bounds, Endings
     from safetydrift.monitor.policy import Policy
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Notion
@@ -53,12 +56,18 @@ class RiskTable(Value):
         Expected steps until the run ends, by row; nan where not visited.
     counts
         Observed transitions as (from, to, count); rows n_rows and n_rows + 1 are *violated* and *completed*.
+    bounds
+        How sure the probabilities are.
+    endings
+        How runs end: completed or violated, after how many steps, in which kind.
     """
 
     __slots__ = (
         "arrival",
+        "bounds",
         "counts",
         "departures",
+        "endings",
         "eventually",
         "expected_steps",
         "uncertain",
@@ -73,6 +82,8 @@ class RiskTable(Value):
     visited: tuple[bool, ...]
     expected_steps: tuple[float, ...]
     counts: tuple[tuple[int, int, int], ...]
+    bounds: Bounds | None
+    endings: Endings | None
 
     def __init__(
         self,
@@ -85,6 +96,8 @@ class RiskTable(Value):
         visited: tuple[bool, ...],
         expected_steps: tuple[float, ...],
         counts: tuple[tuple[int, int, int], ...] = (),
+        bounds: Bounds | None = None,
+        endings: Endings | None = None,
     ) -> None:
         self._fill(
             within=within,
@@ -95,6 +108,8 @@ class RiskTable(Value):
             visited=visited,
             expected_steps=expected_steps,
             counts=counts,
+            bounds=bounds,
+            endings=endings,
         )
 
     def basis(self, row: int) -> Basis:
@@ -127,10 +142,13 @@ class Model(Value):
         How it was estimated.
     provenance
         What it was fitted on: corpus digest, runs, what was left out, versions.
+    hazard
+        What was fitted beyond the chain; None for a model that is nothing but tables.
     """
 
     __slots__ = (
         "catalogue",
+        "hazard",
         "notion",
         "policy",
         "provenance",
@@ -149,6 +167,7 @@ class Model(Value):
     policy: Policy
     settings: Mapping[str, Any]
     provenance: Mapping[str, Any]
+    hazard: Hazard | None
 
     def __init__(
         self,
@@ -162,6 +181,7 @@ class Model(Value):
         policy: Policy,
         settings: Mapping[str, Any],
         provenance: Mapping[str, Any],
+        hazard: Hazard | None = None,
     ) -> None:
         self._fill(
             space=space,
@@ -173,6 +193,7 @@ class Model(Value):
             policy=policy,
             settings=settings,
             provenance=provenance,
+            hazard=hazard,
         )
 
     @property

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import isnan
+from enum import Enum
+from math import isnan, nan
 
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.value import Value
@@ -11,6 +12,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
+
+
+class Bound(Enum):
+    """Which figure of a verdict is compared with the threshold."""
+
+    MEAN = "mean"
+    """The probability."""
+
+    UPPER = "upper"
+    """The upper end of the interval it lies in: little evidence then alarms sooner."""
 
 
 class Policy(Value):
@@ -31,6 +42,8 @@ class Policy(Value):
     alarm_unseen
         Whether standing in a state the model knows nothing about is an alarm. It is by default: unknown is
         not safe.
+    bound
+        Whether thresholds are compared with the probability or with the upper end of its interval.
 
     Raises
     ------
@@ -38,12 +51,13 @@ class Policy(Value):
         If the horizon is below 1 or a threshold is not a probability.
     """
 
-    __slots__ = ("alarm_unseen", "horizon", "intervention", "pending_threshold", "threshold")
+    __slots__ = ("alarm_unseen", "bound", "horizon", "intervention", "pending_threshold", "threshold")
     horizon: int
     threshold: float
     pending_threshold: float
     intervention: Intervention
     alarm_unseen: bool
+    bound: Bound
 
     def __init__(
         self,
@@ -53,6 +67,7 @@ class Policy(Value):
         intervention: Intervention = Intervention.WARN,
         *,
         alarm_unseen: bool = True,
+        bound: Bound = Bound.MEAN,
     ) -> None:
         pending = threshold if pending_threshold is None else pending_threshold
         if type(horizon) is not int or horizon < 1:
@@ -66,15 +81,29 @@ class Policy(Value):
             pending_threshold=pending,
             intervention=intervention,
             alarm_unseen=alarm_unseen,
+            bound=bound,
         )
 
-    def alarms(self, probability: float, basis: Basis, *, pending: bool) -> bool:
-        """Return whether a finding calls for an intervention."""
+    def compared(self, probability: float, high: float = nan) -> float:
+        """Return the figure that thresholds are compared with.
+
+        Parameters
+        ----------
+        probability
+            Of a violation within the horizon.
+        high
+            The upper end of its interval; nan where it is not known.
+        """
+        return probability if self.bound is Bound.MEAN else high
+
+    def alarms(self, probability: float, basis: Basis, *, pending: bool, high: float = nan) -> bool:
+        """Return whether a finding calls for an intervention; ``high`` is the upper end of its interval."""
         if basis is Basis.VIOLATED:
             return True
-        if basis is Basis.UNSEEN or isnan(probability):
+        compared = self.compared(probability, high)
+        if basis is Basis.UNSEEN or isnan(compared):
             return self.alarm_unseen
-        return probability >= (self.pending_threshold if pending else self.threshold)
+        return compared >= (self.pending_threshold if pending else self.threshold)
 
     def definition(self) -> dict[str, Any]:
         """Return the policy as plain data."""
@@ -84,6 +113,7 @@ class Policy(Value):
             "pending_threshold": self.pending_threshold,
             "intervention": self.intervention.value,
             "alarm_unseen": self.alarm_unseen,
+            "bound": self.bound.value,
         }
 
     @classmethod
@@ -104,4 +134,5 @@ class Policy(Value):
             definition["pending_threshold"],
             Intervention(definition["intervention"]),
             alarm_unseen=alarm_unseen,
+            bound=Bound(definition.get("bound", Bound.MEAN.value)),
         )

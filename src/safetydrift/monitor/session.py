@@ -7,6 +7,7 @@ from safetydrift.value import Value, set_field
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.effects.history import History
+    from safetydrift.monitor.covariates import Covariates, Pipeline
 
 
 class TrajectoryState(Value):
@@ -26,15 +27,19 @@ class TrajectoryState(Value):
         Whether the rules have been violated; only ever set for models that go by the rules, and never unset.
     history
         What the run has shown so far; None for models whose states do not depend on it.
+    past, pipeline
+        What a hazard looks at beside the state, and which model acts; None for models without a hazard.
     """
 
-    __slots__ = ("category", "history", "since", "state", "steps", "violated")
+    __slots__ = ("category", "history", "past", "pipeline", "since", "state", "steps", "violated")
     category: str
     state: int
     steps: int
     since: tuple[int, ...]
     violated: bool
     history: History | None
+    past: Covariates | None
+    pipeline: Pipeline | None
 
     def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
         self,
@@ -44,6 +49,8 @@ class TrajectoryState(Value):
         since: tuple[int, ...],
         violated: bool = False,
         history: History | None = None,
+        past: Covariates | None = None,
+        pipeline: Pipeline | None = None,
     ) -> None:
         # One is made at every step; naming the fields one by one takes half the time of `_fill`.
         set_field(self, "category", category)
@@ -52,3 +59,5 @@ class TrajectoryState(Value):
         set_field(self, "since", since)
         set_field(self, "violated", violated)
         set_field(self, "history", history)
+        set_field(self, "past", past)
+        set_field(self, "pipeline", pipeline)

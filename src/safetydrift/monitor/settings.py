@@ -24,6 +24,10 @@ class Estimator(Enum):
     SHRUNK = "shrunk"
     """Maximum likelihood over all runs; each category is drawn towards it by a few pseudo-observations."""
 
+    HIERARCHICAL = "hierarchical"
+    """Each category is drawn towards the other runs of its sources, these towards all other runs, and these towards
+    what the dimensions allow; how strongly is fitted, level by level, by empirical Bayes."""
+
     MAXIMUM_LIKELIHOOD = "maximum-likelihood"
     """Observed shares, category by category; a row never left stays unknown."""
 
@@ -56,6 +60,8 @@ class FitSettings:
     false_alarm_budget
         The suggested thresholds alarm in at most this share of the training runs that do not violate. This is
         a description of the training runs, not a guarantee.
+    hazard
+        Whether to fit a hazard beside the chain (space `flow`).
     """
 
     notion: Notion = Notion.LABEL
@@ -65,6 +71,7 @@ class FitSettings:
     max_horizon: int = 10
     unknown_onset: UnknownOnset = UnknownOnset.LAST_CALL
     false_alarm_budget: float = 0.1
+    hazard: bool = False
 
     def definition(self) -> dict[str, object]:
         """Return the settings as plain data."""
@@ -76,4 +83,5 @@ class FitSettings:
             "max_horizon": self.max_horizon,
             "unknown_onset": self.unknown_onset.value,
             "false_alarm_budget": self.false_alarm_budget,
+            "hazard": self.hazard,
         }

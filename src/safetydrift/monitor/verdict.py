@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import Enum
+from math import nan
 
 from safetydrift.value import Value
 
@@ -57,6 +58,9 @@ class Verdict(Value):
     uncertain
         Probability mass that runs into states from which no run ever went on: the true ``probability`` lies
         between it and it plus this.
+    low, high
+        Between which the true ``probability`` lies with a posterior probability of 0.9, as far as counts can say; nan
+        where that is not known.
     basis
         What the figures rest on.
     alarm
@@ -69,8 +73,10 @@ class Verdict(Value):
         "alarm",
         "basis",
         "eventually",
+        "high",
         "horizon",
         "intervention",
+        "low",
         "probability",
         "risk",
         "state",
@@ -87,6 +93,8 @@ class Verdict(Value):
     basis: Basis
     alarm: bool
     intervention: Intervention
+    low: float
+    high: float
 
     def __init__(
         self,
@@ -101,6 +109,8 @@ class Verdict(Value):
         basis: Basis,
         alarm: bool,
         intervention: Intervention,
+        low: float = nan,
+        high: float = nan,
     ) -> None:
         self._fill(
             state=state,
@@ -113,6 +123,8 @@ class Verdict(Value):
             basis=basis,
             alarm=alarm,
             intervention=intervention,
+            low=low,
+            high=high,
         )
 
     def __str__(self) -> str:

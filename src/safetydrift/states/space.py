@@ -292,16 +292,12 @@ class StateSpace:
         return tuple(decided)
 
     def _join_row(self, state: int) -> tuple[int, ...]:
-        here = self._digits[state]
-        highest = [dimension.accumulation is Accumulation.HIGHEST for dimension in self.dimensions]
-        strides = self._strides
-        return tuple(
-            sum(
-                stride * (mine if keep and mine > theirs else theirs)
-                for stride, keep, mine, theirs in zip(strides, highest, here, effect, strict=True)
-            )
-            for effect in self._digits
-        )
+        after = [0]
+        for dimension, stride, mine in zip(self.dimensions, self._strides, self._digits[state], strict=True):
+            lowest = mine if dimension.accumulation is Accumulation.HIGHEST else 0
+            levels = [stride * max(lowest, theirs) for theirs in range(len(dimension.levels))]
+            after = [index + level for index in after for level in levels]
+        return tuple(after)
 
 
 def _product(sizes: Sequence[int]) -> int:

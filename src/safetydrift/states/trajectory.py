@@ -9,11 +9,11 @@ from __future__ import annotations
 from enum import Enum
 
 from safetydrift.trace import Ending, Label
-from safetydrift.value import Value
+from safetydrift.value import Value, set_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from safetydrift.states.space import StateSpace
 
@@ -36,6 +36,43 @@ class UnknownOnset(Enum):
 
     LEAVE_OUT = "leave-out"
     """Do not use the run."""
+
+
+class Move(Value):
+    """One call of a run, as far as the future is foreseen from it.
+
+    Parameters
+    ----------
+    tool
+        The tool's name.
+    proposed, effect
+        Index of the effect it was proposed with, and of the one it had; the same for a call not yet made.
+    kinds
+        The kinds of violation it would complete, as proposed.
+    orders
+        The words of what its result said to the agent as if it gave orders (`Trajectory.orders`).
+    """
+
+    __slots__ = ("effect", "kinds", "orders", "proposed", "tool")
+    tool: str
+    proposed: int
+    effect: int
+    kinds: tuple[str, ...]
+    orders: tuple[int, ...]
+
+    def __init__(  # one is made at every step, and keywords cost
+        self,
+        tool: str,
+        proposed: int,
+        effect: int,
+        kinds: tuple[str, ...] = (),
+        orders: tuple[int, ...] = (),
+    ) -> None:
+        set_field(self, "tool", tool)
+        set_field(self, "proposed", proposed)
+        set_field(self, "effect", effect)
+        set_field(self, "kinds", kinds)
+        set_field(self, "orders", orders)
 
 
 class Trajectory(Value):
@@ -132,6 +169,11 @@ class Trajectory(Value):
     def n_steps(self) -> int:
         """Number of tool calls."""
         return len(self.effects)
+
+    def moves(self) -> Iterator[Move]:
+        """Yield every call, in order."""
+        tools = self.tools or ("",) * len(self.effects)
+        return map(Move, tools, self.proposed, self.effects, self.kinds, self.orders)
 
 
 class ObservedRun(Value):

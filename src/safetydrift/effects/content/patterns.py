@@ -24,7 +24,7 @@ MAX_EXPRESSION = 2000
 _TOKEN = re.compile(
     r"""
       (?P<escape> \\ (?: [dDwWsSbBntr] | [^\w\s] ) )
-    | (?P<set> \[ \^? \]? (?: \\[dDwWsSntr] | \\[^\w\s] | [^\]\\\[] )* \] )
+    | (?P<set> \[ \^?+ \]?+ (?: \\[dDwWsSntr] | \\[^\w\s] | [^\]\\\[] )* \] )
     | (?P<open> \( (?: \?: | \?> | \?= | \?! | \?<= | \?<! | \?P<value> ) )
     | (?P<close> \) )
     | (?P<bar> \| )

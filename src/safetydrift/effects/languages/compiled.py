@@ -1,8 +1,8 @@
 """Compiled grammars without the Python around them.
 
 The packages of tree-sitter hold one extension module each and an ``__init__`` that imports ``importlib.resources`` and
-``typing`` for things nobody asks for here. In a process that judges a single command, those imports take longer than all
-the rest: 20 ms against less than 1.
+``typing`` for things nobody asks for here. In a process that judges a single command, those imports take longer than
+all the rest: 20 ms against less than 1.
 """
 
 from __future__ import annotations
@@ -11,12 +11,15 @@ import sys
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
+from threading import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
 
     from tree_sitter import Language, Parser
+
+_LOADING = Lock()
 
 
 @cache
@@ -49,7 +52,9 @@ def parser(package: str) -> Parser:
     ImportError
         If the package is not installed.
     """
-    new: Parser = binding("tree_sitter").Parser(_grammar(package))
+    # Loaded twice, by two threads, a binding would not take the grammars of its twin for grammars.
+    with _LOADING:
+        new: Parser = binding("tree_sitter").Parser(_grammar(package))
     return new
 
 

@@ -16,8 +16,15 @@ if TYPE_CHECKING:
 ROOTS = frozenset(("window", "globalThis", "self", "global", "top", "parent", "frames"))
 MAX_CODE = 32 * 1024
 """Longer texts are not read: the grammar takes its time over texts that are full of mistakes."""
-_STEPS, _CHARACTERS_PER_STEP = 400, 10
-"""How often the grammar may report progress: a few times as often as it does over usual code."""
+MAX_MISTAKES = 100
+"""Texts with more are not parsed."""
+_PIECE = 1000
+_CUT = 4
+"""So many mistakes of a piece are not counted: it was cut off anywhere."""
+_DEEP = 150
+"""A mistake that stands deeper than this is one too many."""
+_STEPS, _CHARACTERS_PER_STEP = 10, 40
+"""How often the grammar may report progress up to a place; in usual code, once in more than so many characters."""
 
 
 def read_javascript(reading: Reading, text: str) -> None:
@@ -55,14 +62,46 @@ def read_javascript(reading: Reading, text: str) -> None:
 def _parsed(source: bytes) -> Node | None:
     """Return the root of the syntax tree; None if the grammar finds its way in the text too slowly.
 
-    It searches for the least wrong reading of what is no JavaScript, in a time that may grow with the square of the
-    length. So it may only take so many steps, which are counted and not timed: the answer is always the same.
+    It searches for the least wrong reading of what is no JavaScript. Where there are many mistakes in what stays open,
+    one step at the end of the text may then take minutes, and cannot be stopped. So longer texts are parsed in pieces
+    first, to see how many mistakes there are. Steps and mistakes are counted, and nothing is timed: the answer is
+    always the same.
     """
-    left = _STEPS + len(source) // _CHARACTERS_PER_STEP
+    if len(source) > _PIECE and _mistakes(source) > MAX_MISTAKES:
+        return None
+    return _tree(source)
 
-    def exhausted(*_progress: object) -> bool:
-        nonlocal left
-        left -= 1
-        return left < 0
+
+def _mistakes(source: bytes) -> int:
+    """Return how many mistakes the pieces of a text hold, counted to a little beyond `MAX_MISTAKES`."""
+    found = 0
+    for start in range(0, len(source), _PIECE):
+        root = _tree(source[start : start + _PIECE])
+        if root is None or found > MAX_MISTAKES:
+            return MAX_MISTAKES + 1
+        found += max(0, _mistakes_in(root) - _CUT)
+    return found
+
+
+def _mistakes_in(root: Node) -> int:
+    found = 0
+    left = [(root, 0)]
+    while left and found <= MAX_MISTAKES + _CUT:
+        node, depth = left.pop()
+        if depth > _DEEP:
+            return MAX_MISTAKES + _CUT + 1
+        found += node.is_error or node.is_missing
+        if node.has_error:
+            left += [(child, depth + 1) for child in node.children]
+    return found
+
+
+def _tree(source: bytes) -> Node | None:
+    steps = 0
+
+    def exhausted(place: int, _trouble: bool) -> bool:
+        nonlocal steps
+        steps += 1
+        return steps > _STEPS + place // _CHARACTERS_PER_STEP
 
     return syntax_tree("tree_sitter_javascript", source, exhausted)

@@ -6,14 +6,9 @@
   asked of the node, whose answer would come from such a buffer.
 - A grammar may look ahead to the end of the text from every place in it. How often it reads a piece tells how much
   it reads, so that it can be stopped.
-- A step after a mistake costs as much as there is open around it, which nobody is told: ``a=&`` ten thousand times
-  would take minutes and gigabytes. So a parser is stopped after a second of the thread's own time, too, which is a
-  hundred times what texts of the length that is read here take otherwise.
 """
 
 from __future__ import annotations
-
-import time
 
 from safetydrift.effects.languages.compiled import parser
 
@@ -25,8 +20,6 @@ if TYPE_CHECKING:
 
 MAX_READ = 400
 """So many times a grammar may read a text, on the average of its pieces."""
-MAX_SECONDS = 1.0
-"""Of the thread's own time, so that it does not matter what else the machine does."""
 _PIECE = 4096
 _BUFFERS: list[bytearray] = []
 """Those that no parser is reading from; there are as many in all as parsers ever worked at the same time."""
@@ -46,7 +39,6 @@ def syntax_tree(package: str, source: bytes, stops: Callable[[int, bool], bool])
         was enough.
     """
     left = MAX_READ * (1 + len(source) // _PIECE)
-    end = time.thread_time() + MAX_SECONDS
     try:
         buffer = _BUFFERS.pop()
     except IndexError:
@@ -60,7 +52,7 @@ def syntax_tree(package: str, source: bytes, stops: Callable[[int, bool], bool])
         return buffer
 
     def enough(place: int, trouble: bool) -> bool:
-        return left < 0 or time.thread_time() > end or stops(place, trouble)
+        return left < 0 or stops(place, trouble)
 
     try:
         root = parser(package).parse(piece, progress_callback=enough).root_node

@@ -370,13 +370,17 @@ class Program:
 
     def _combinations(self, parts: Iterable[Expression]) -> list[Values]:
         """Return every choice of one value for each part, as long as they are few; then the first ones."""
-        found: list[Values] = [()]
+        found: list[list[object]] = [[]]
         for part in parts:
             values = self.values(part)
             if len(values) * len(found) > _MAX_CHOICES:
                 values = (*values[:1], UNKNOWN) if len(found) * 2 <= _MAX_CHOICES else _UNKNOWN
-            found = [(*before, value) for before in found for value in values]
-        return found
+            if len(values) == 1:  # in place, since there may be very many parts
+                for before in found:
+                    before.extend(values)
+            else:
+                found = [[*before, value] for before in found for value in values]
+        return [tuple(before) for before in found]
 
     def _formatted(self, expression: Formatted) -> Values:
         return tuple(

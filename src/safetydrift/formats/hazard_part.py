@@ -1,0 +1,153 @@
+"""The hazard in a model file: plain numbers, believed only where a fit could have written them."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from safetydrift.errors import ModelFileError
+from safetydrift.monitor.covariates import Factors
+from safetydrift.monitor.hazard import Hazard, Weights
+from safetydrift.states.task_words import WORD_BINS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from safetydrift.states.space import StateSpace
+
+_MAX_NAMES = 10_000
+_HIGHEST = 1e3
+
+
+def hazard_definition(hazard: Hazard) -> dict[str, Any]:
+    """Return a hazard as plain data; zeros at the end of a table are left out."""
+    return {
+        "bases": sorted(hazard.bases, key=hazard.bases.__getitem__),
+        "defences": sorted(hazard.defences, key=hazard.defences.__getitem__),
+        "standing": _weights_definition(hazard.standing),
+        "proposal": _weights_definition(hazard.proposal),
+        "within": hazard.within,
+        "eventually": hazard.eventually,
+        "proposed": hazard.proposed,
+    }
+
+
+def read_hazard(part: Any, space: StateSpace, max_horizon: int) -> Hazard:
+    """Build a hazard from plain data; the inverse of `hazard_definition`.
+
+    Raises
+    ------
+    ModelFileError
+        If a number is missing, is none, or is out of proportion.
+    """
+    try:
+        factors = Factors(space)
+    except KeyError as error:
+        raise ModelFileError(f"its space lacks the dimension {error} that a hazard looks at") from error
+    bases, defences = _names(part["bases"]), _names(part["defences"])
+    sizes = factors.standing_sizes
+    links = {name: tuple([_pair(link) for link in part[name]]) for name in ("within", "proposed")}
+    if any(len(found) != max_horizon for found in links.values()):
+        raise ModelFileError("its hazard and its tables differ in horizon")
+    return Hazard(
+        bases=bases,
+        defences=defences,
+        standing=_read_weights(part["standing"], sizes, len(bases), len(defences)),
+        proposal=_read_weights(
+            part["proposal"], (*sizes, *factors.proposal_sizes), len(bases), len(defences)
+        ),
+        within=links["within"],
+        eventually=_pair(part["eventually"]),
+        proposed=links["proposed"],
+    )
+
+
+def _weights_definition(weights: Weights) -> dict[str, Any]:
+    return {
+        "bias": weights.bias,
+        "tables": [_trimmed(table) for table in weights.tables],
+        "last": {name: weight for name, weight in weights.last.items() if weight},
+        "before": {name: weight for name, weight in weights.before.items() if weight},
+        "task": [list(weights.task), list(weights.task.values())],
+        "orders": [list(weights.orders), list(weights.orders.values())],
+        "base": weights.base,
+        "base_exposed": weights.base_exposed,
+        "defence": weights.defence,
+        "defence_exposed": weights.defence_exposed,
+    }
+
+
+def _trimmed(table: tuple[float, ...]) -> list[Any]:
+    """Return a table as [cell, weight] pairs where few cells have one, else as it stands."""
+    known = [[cell, weight] for cell, weight in enumerate(table) if weight]
+    return known if 3 * len(known) < len(table) else list(table)
+
+
+def _read_weights(part: Any, sizes: tuple[int, ...], n_bases: int, n_defences: int) -> Weights:
+    if len(part["tables"]) != len(sizes):
+        raise ModelFileError("its hazard has another number of factors than this version looks at")
+    return Weights(
+        bias=_number(part["bias"]),
+        tables=tuple([_table(table, size) for table, size in zip(part["tables"], sizes, strict=True)]),
+        last=_by_name(part["last"]),
+        before=_by_name(part["before"]),
+        task=_by_word(part["task"]),
+        orders=_by_word(part["orders"]),
+        base=_numbers(part["base"], n_bases),
+        base_exposed=_numbers(part["base_exposed"], n_bases),
+        defence=_numbers(part["defence"], n_defences),
+        defence_exposed=_numbers(part["defence_exposed"], n_defences),
+    )
+
+
+def _table(table: Any, size: int) -> tuple[float, ...]:
+    if len(table) == size and not (table and isinstance(table[0], list)):
+        return _numbers(table, size)
+    weights = [0.0] * size
+    for cell, weight in table:
+        if type(cell) is not int or not 0 <= cell < size:
+            raise ModelFileError("a table of its hazard has a cell outside its factor")
+        weights[cell] = _number(weight)
+    return tuple(weights)
+
+
+def _by_name(part: Any) -> dict[str, float]:
+    if not isinstance(part, dict) or len(part) > _MAX_NAMES:
+        raise ModelFileError("its hazard does not give tools by name")
+    return {name: _number(weight) for name, weight in part.items()}
+
+
+def _by_word(part: Any) -> dict[int, float]:
+    words, weights = part
+    if any(type(word) is not int or not 0 <= word < WORD_BINS for word in words):
+        raise ModelFileError("its hazard names a word that is none")
+    return dict(zip(words, _numbers(weights, len(words)), strict=True))
+
+
+def _names(part: Any) -> dict[str, int]:
+    if (
+        not isinstance(part, list)
+        or len(part) > _MAX_NAMES
+        or not all(isinstance(name, str) for name in part)
+    ):
+        raise ModelFileError("its hazard does not list models or defences by name")
+    return {name: number for number, name in enumerate(part)}
+
+
+def _numbers(part: Any, size: int) -> tuple[float, ...]:
+    if len(part) != size:
+        raise ModelFileError("a list of its hazard has another length than it should")
+    return tuple([_number(value) for value in part])
+
+
+def _pair(part: Any) -> tuple[float, float]:
+    intercept, slope = part
+    if _number(slope) < 0.0:
+        raise ModelFileError("a link of its hazard falls where it should rise")
+    return _number(intercept), float(slope)
+
+
+def _number(value: Any) -> float:
+    if type(value) not in {int, float} or not isfinite(value) or abs(value) > _HIGHEST:
+        raise ModelFileError(f"its hazard has {value!r} where a number of a reasonable size should be")
+    return float(value)

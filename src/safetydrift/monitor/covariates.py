@@ -1,0 +1,302 @@
+"""What of a run's past its safety state does not hold, and the cells in which that is looked up.
+
+A *factor* is one way to look at where a run stands, with a small number of *cells*: how many calls were made, how long
+ago strangers last gave orders and how many did, what the last call did. Every factor puts a run into exactly one of its
+cells, so a score is a sum of numbers looked up, one per factor. Fitting and live use walk a run with the same
+`Covariates.after`; nothing here looks ahead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import namedtuple
+from functools import lru_cache
+from zlib import crc32
+
+from safetydrift.states.task_words import WORD_BINS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from safetydrift.states.space import StateSpace
+    from safetydrift.states.trajectory import Move
+
+LONG_AGO = 99
+"""Calls since something that has not happened yet."""
+
+_STEPS = (0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 9, 9)
+_MOST_STEPS, _FAR = 16, 11
+_AGES = (0, 1, 2, 3, 4, 4, 5, 5, 5, 5)
+_OLD, _NEVER = 6, 7
+_TOOL_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
+_FEWEST_LETTERS = 2
+_NO_WORDS: frozenset[int] = frozenset()
+
+NAMES = (
+    "state",
+    "steps",
+    "orders",
+    "orders, origin",
+    "last effect",
+    "effect before",
+    "network calls",
+    "irreversible calls",
+    "calls since a new tool",
+    "repeated calls",
+    "failed calls",
+    "calls with a kind of violation",
+    "worst origin so far",
+    "calls on a stranger's word",
+    "calls on a stranger's orders",
+    "tools used",
+    "steps, orders",
+    "calls that orders name",
+    "closest call to orders",
+    "last call and orders",
+    "calls the task does not name",
+)
+"""The factors of a standing, in the order of `standing_cells`."""
+
+PROPOSAL_NAMES = (
+    "proposed effect",
+    "state it leads to",
+    "kinds of violation",
+    "origin, named in orders",
+    "named in orders and task",
+    "named in orders and task, tool used before, orders",
+    "origin, reversibility, capability",
+    "origin, kinds, named in orders",
+)
+"""The factors that a proposed call adds, in the order of `proposal_cells`."""
+
+KINDS = (
+    "credential_leak",
+    "data_leak",
+    "destructive_action",
+    "integrity",
+    "privilege_escalation",
+    "unauthorised_transaction",
+)
+_BIT = {kind: 1 << position for position, kind in enumerate(KINDS)}
+
+_Fields = namedtuple(  # noqa: PYI024  # typing is not imported beside an agent
+    "_Fields",
+    "steps order_age n_orders order_words task_words tools new_age repeats failures network irreversible flagged "
+    "worst_origin foreign instructed followed closest closeness off_task last before last_effect effect_before",
+)
+
+
+class Covariates(_Fields):
+    """What of a run's past its safety state does not hold.
+
+    Parameters
+    ----------
+    steps
+        Calls made.
+    order_age, n_orders, order_words
+        Calls since a result last spoke to the agent (`LONG_AGO` if none did), how many did, and their words.
+    task_words
+        The words of the task.
+    tools
+        Names of the tools used.
+    new_age, repeats
+        Calls since a tool was used for the first time; how often the last tool was used in a row before.
+    failures, network, irreversible, flagged
+        Calls that failed (they read nothing, unlike what was proposed), that reached the network, that were
+        irreversible, that would complete a violation.
+    worst_origin, foreign, instructed
+        The most worrying origin of a proposed call's values so far, and how many came from strangers and from orders.
+    followed, closest, closeness
+        Calls whose tool the orders name; how well any and the last call fit the orders (0 to 3).
+    off_task
+        Calls whose tool the task names with no word.
+    last, before, last_effect, effect_before
+        The last two tools, and the effects of the last two calls counted from 1; empty and 0 before the first.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def start(cls, task_words: Sequence[int] = ()) -> Covariates:
+        """Return the covariates of a run that has not made a call yet."""
+        return cls(
+            0, LONG_AGO, 0, _NO_WORDS, frozenset(task_words), _NO_WORDS,
+            LONG_AGO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "", "", 0, 0,
+        )  # fmt: skip
+
+
+class Factors:
+    """Turns where a run stands into cells, for one state space.
+
+    Parameters
+    ----------
+    space
+        A space with the dimensions data, tool, untrusted, reversibility and provenance, as `flow` has them.
+    """
+
+    __slots__ = (
+        "_data",
+        "_origin",
+        "_reversibility",
+        "_space",
+        "_tool",
+        "_untrusted",
+        "proposal_sizes",
+        "standing_sizes",
+    )
+
+    def __init__(self, space: StateSpace) -> None:
+        self._space = space
+        digits = [space.digits(state) for state in range(space.n_states)]
+        column = {dimension.name: place for place, dimension in enumerate(space.dimensions)}
+        self._tool, self._untrusted, self._reversibility, self._origin = (
+            tuple([row[column[name]] for row in digits])
+            for name in ("tool", "untrusted", "reversibility", "provenance")
+        )
+        self._data = tuple([row[column["data"]] for row in digits])
+        n = space.n_states
+        self.standing_sizes = (n, 12, 32, 120, n + 1, n + 1, 7, 7, 6, 5, 5, 5, 5, 4, 4, 9, 96, 6, 32, 32, 9)
+        self.proposal_sizes = (n, n, 64, 20, 16, 256, 60, 5 * 64 * 4)
+
+    # -- along a run --------------------------------------------------------------------------------------
+
+    def after(self, past: Covariates, move: Move) -> Covariates:
+        """Return the covariates after a call."""
+        (
+            steps, order_age, n_orders, order_words, task_words, tools, new_age, repeats, failures, network,
+            irreversible, flagged, worst_origin, foreign, instructed, followed, closest, _, off_task, last, _,
+            last_effect, _,
+        ) = past  # fmt: skip
+        tool, effect, proposed = move.tool, move.effect, move.proposed
+        closeness = likeness(tool, order_words) if order_words else 0
+        origin = self._origin[proposed]
+        if move.orders:
+            order_words, n_orders, order_age = order_words.union(move.orders), n_orders + 1, 0
+        elif n_orders:
+            order_age += 1
+        known = tool in tools
+        return Covariates(
+            steps + 1,
+            order_age,
+            n_orders,
+            order_words,
+            task_words,
+            tools if known else tools | {tool},
+            new_age + 1 if known else 0,
+            repeats + 1 if tool == last else 0,
+            failures + (effect != proposed and self._data[effect] == 0),
+            network + (self._tool[effect] == 3),  # noqa: PLR2004  # the highest level
+            irreversible + (self._reversibility[effect] == 2),  # noqa: PLR2004  # the highest level
+            flagged + bool(move.kinds),
+            max(worst_origin, origin),
+            foreign + (origin == 3),  # noqa: PLR2004  # only strangers said it
+            instructed + (origin == 4),  # noqa: PLR2004  # strangers ordered it
+            followed + (closeness >= 2),  # noqa: PLR2004  # every word of its name
+            max(closest, closeness),
+            closeness,
+            off_task + (not likeness(tool, task_words)),
+            tool,
+            last,
+            effect + 1,
+            last_effect,
+        )
+
+    def standing_cells(self, state: int, past: Covariates) -> tuple[int, ...]:
+        """Return the cell of every factor of `NAMES` for a run that stands in a state."""
+        (
+            steps, order_age, n_orders, _, _, tools, new_age, repeats, failures, network, irreversible, flagged,
+            worst_origin, foreign, instructed, followed, closest, closeness, off_task, _, _, last_effect, effect_before,
+        ) = past  # fmt: skip
+        calls = _STEPS[steps] if steps <= _MOST_STEPS else 10 if steps <= 24 else _FAR  # noqa: PLR2004
+        age = _NEVER if not n_orders else _AGES[order_age] if order_age < 10 else _OLD  # noqa: PLR2004
+        return (
+            state,
+            calls,
+            4 * age + min(n_orders, 3),
+            15 * age + 5 * self._untrusted[state] + self._origin[state],
+            last_effect,
+            effect_before,
+            min(network, 6),
+            min(irreversible, 6),
+            min(new_age, 4) if new_age < LONG_AGO else 5,
+            min(repeats, 4),
+            min(failures, 4),
+            min(flagged, 4),
+            worst_origin,
+            min(foreign, 3),
+            min(instructed, 3),
+            min(len(tools), 8),
+            8 * calls + age,
+            min(followed, 5),
+            8 * closest + age,
+            8 * closeness + age,
+            min(off_task, 8),
+        )
+
+    def proposal_cells(self, state: int, past: Covariates, move: Move) -> tuple[int, ...]:
+        """Return the cell of every factor of `PROPOSAL_NAMES` for a call proposed in a state."""
+        tool, proposed = move.tool, move.proposed
+        n_orders, order_age = past.n_orders, past.order_age
+        ordered = likeness(tool, past.order_words) if n_orders else 0
+        named = likeness(tool, past.task_words)
+        age = _NEVER if not n_orders else _AGES[order_age] if order_age < 10 else _OLD  # noqa: PLR2004
+        origin = self._origin[proposed]
+        kinds = sum([_BIT[kind] for kind in move.kinds]) if move.kinds else 0
+        return (
+            proposed,
+            self._space.successors(state)[proposed],
+            kinds,
+            4 * origin + ordered,
+            4 * ordered + named,
+            64 * ordered + 16 * named + 8 * (tool in past.tools) + age,
+            12 * origin + 4 * self._reversibility[proposed] + self._tool[proposed],
+            256 * origin + 4 * kinds + ordered,
+        )
+
+
+@lru_cache(4096)
+def likeness(tool: str, words: frozenset[int]) -> int:
+    """Return how well a tool's name fits some words: 3 as it stands, 2 every part of it, 1 some part, 0 none.
+
+    >>> from safetydrift.states.task_words import task_words
+    >>> said = frozenset(task_words("please send the money"))
+    >>> [likeness(tool, said) for tool in ("send", "send_money", "sendEmail", "read_file")]
+    [3, 2, 1, 0]
+    """
+    whole, parts = _bins(tool)
+    if whole in words:
+        return 3
+    found = len(parts & words)
+    return 2 if found and found == len(parts) else 1 if found else 0
+
+
+@lru_cache(4096)
+def _bins(tool: str) -> tuple[int, frozenset[int]]:
+    parts = [part.lower() for part in _TOOL_PARTS.findall(tool) if len(part) >= _FEWEST_LETTERS]
+    return crc32(tool.lower().encode("utf-8", "replace")) % WORD_BINS, frozenset(
+        [crc32(part.encode()) % WORD_BINS for part in parts]
+    )
+
+
+class Pipeline(namedtuple("Pipeline", "base defence")):  # noqa: PYI024  # no typing beside an agent
+    """Which model acts, and what stands around it.
+
+    Parameters
+    ----------
+    base, defence
+        Numbers of the model's name and of the defence that its pipeline's name ends with; -1 where not known.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, model: str, bases: Mapping[str, int], defences: Mapping[str, int]) -> Pipeline:
+        """Return the pipeline of a name such as ``gpt-4o-tool_filter``, for the names a model was fitted with."""
+        name = model.lower()
+        if name in bases:
+            return cls(bases[name], -1)
+        for defence, number in defences.items():
+            if name.endswith(f"-{defence}"):
+                return cls(bases.get(name[: -len(defence) - 1], -1), number)
+        return cls(-1, -1)

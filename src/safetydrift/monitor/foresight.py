@@ -1,0 +1,178 @@
+"""The monitor that looks further: tables of the chain, and a hazard of what the chain does not know.
+
+Beside the safety state it follows how a run came there (`Covariates`), and turns it into one score by looking up a
+number per factor. Scores are rounded, so that a verdict is still built once and found again: per category, state and
+score instead of per category and state.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from safetydrift.monitor.covariates import Covariates, Factors, Pipeline
+from safetydrift.monitor.hazard import Curves, Score, probability
+from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.verdict import Basis, Intervention
+from safetydrift.states.task_words import bins, task_words
+from safetydrift.states.trajectory import Move
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from safetydrift.effects.history import History
+    from safetydrift.effects.labeler import Labeler
+    from safetydrift.monitor.model import Model
+    from safetydrift.monitor.policy import Policy
+    from safetydrift.monitor.session import TrajectoryState
+    from safetydrift.monitor.verdict import Verdict
+    from safetydrift.states.trajectory import Trajectory
+    from safetydrift.trace import Step, ToolCall
+
+_MEMO = 1 << 16
+
+
+def monitor_for(model: Model, policy: Policy | None = None, labeler: Labeler | None = None) -> LookupMonitor:
+    """Return the monitor that makes the most of a model: with its hazard, if it has one."""
+    kind = LookupMonitor if model.hazard is None else ForesightMonitor
+    return kind(model, policy, labeler)
+
+
+class ForesightMonitor(LookupMonitor):
+    """Follow trajectories with a fitted model that has a hazard.
+
+    Parameters
+    ----------
+    model, policy, labeler
+        As for `LookupMonitor`.
+
+    Raises
+    ------
+    ValueError
+        If the model has no hazard.
+    """
+
+    def __init__(self, model: Model, policy: Policy | None = None, labeler: Labeler | None = None) -> None:
+        super().__init__(model, policy, labeler)
+        hazard = model.hazard
+        if hazard is None:
+            raise ValueError("this model is nothing but tables; LookupMonitor follows with it")
+        self._hazard = hazard
+        self._factors = Factors(model.space)
+        self._standing_score, self._proposal_score = Score(hazard.standing), Score(hazard.proposal)
+        self._within, self._proposed = Curves(hazard.within), Curves(hazard.proposed)
+        self._informed_standing = lru_cache(_MEMO)(self._of_standing)
+        self._informed_proposal = lru_cache(_MEMO)(self._of_proposal)
+
+    # -- following one trajectory -----------------------------------------------------------------------
+
+    def start(self, category: str = AGGREGATE, task: str = "", pipeline: str = "") -> TrajectoryState:
+        """Return the state of a run that has not made a call yet.
+
+        Parameters
+        ----------
+        category
+            One the model does not know is no error.
+        task
+            What the user asked for, in his words.
+        pipeline
+            The name of the model that acts, with a defence around it if there is one, such as ``gpt-4o-tool_filter``.
+            What is not known counts for nothing.
+        """
+        return self._with_past(super().start(category, task), task_words(task), pipeline)
+
+    def verdict(self, state: TrajectoryState) -> Verdict:
+        """Return the finding about where a run stands."""
+        past, pipeline = state.past, state.pipeline
+        if past is None or pipeline is None:
+            return super().verdict(state)
+        cells = self._factors.standing_cells(state.state, past)
+        score = self._standing_score(cells, past, pipeline, (past.last, past.before))
+        return self._informed_standing(state.category, state.state, self._within.place(score), state.violated)
+
+    def check(self, state: TrajectoryState, step: Step) -> tuple[TrajectoryState, Verdict]:
+        """Record a call with its result; return where the run stands now, and the finding about it."""
+        state = self.hear(state, step.said) if step.said else state
+        history = state.history
+        proposed = self.labeler.propose(step.call, history)
+        effect = self.labeler.effect(step, proposed, history)
+        index = self._space.effect_index
+        orders: tuple[int, ...] = ()
+        later = history
+        if history is not None:
+            later = self.labeler.remember(history, step, effect)
+            orders = bins(later.ordered_since(history))
+        move = Move(_name(step.call), index(proposed), index(effect), proposed.kinds, orders)
+        after = self._after(state, move, later)
+        return after, self.verdict(after)
+
+    def check_pending(self, state: TrajectoryState, call: ToolCall) -> Verdict:
+        """Judge a call before it is made: its effect is read as proposed, and nothing is recorded."""
+        effect = self.labeler.propose(call, state.history)
+        index = self._space.effect_index(effect)
+        return self.foresee(state, Move(_name(call), index, index, effect.kinds))
+
+    # -- walking a recorded run -------------------------------------------------------------------------
+
+    def begin(self, run: Trajectory) -> TrajectoryState:
+        """Return the state of a recorded run before its first call."""
+        return self._with_past(super().start(run.category), run.words, run.model)
+
+    def follow(self, state: TrajectoryState, move: Move) -> TrajectoryState:
+        """Return where a run stands after a recorded call."""
+        return self._after(state, move, state.history)
+
+    def foresee(self, state: TrajectoryState, move: Move) -> Verdict:
+        """Return the verdict on a recorded call, as it was proposed."""
+        past, pipeline = state.past, state.pipeline
+        if past is None or pipeline is None:
+            return super().foresee(state, move)
+        factors = self._factors
+        cells = factors.standing_cells(state.state, past) + factors.proposal_cells(state.state, past, move)
+        score = self._proposal_score(cells, past, pipeline, (move.tool, past.last))
+        after = state.state if state.violated else self._space.successors(state.state)[move.proposed]
+        return self._informed_proposal(state.category, after, self._proposed.place(score))
+
+    # -- inside -----------------------------------------------------------------------------------------
+
+    def _with_past(self, state: TrajectoryState, words: tuple[int, ...], pipeline: str) -> TrajectoryState:
+        known = Pipeline.of(pipeline, self._hazard.bases, self._hazard.defences)
+        return state.replace(past=Covariates.start(words), pipeline=known)
+
+    def _after(self, state: TrajectoryState, move: Move, history: History | None) -> TrajectoryState:
+        past = None if state.past is None else self._factors.after(state.past, move)
+        return self.advance(state, move.effect, history, past)
+
+    def _of_standing(self, category: str, state: int, place: int, violated: bool) -> Verdict:
+        base = self.standing(category)[state]
+        curve = self._within[place]
+        ends = (
+            base.eventually if violated else probability(self._within.score(place), self._hazard.eventually)
+        )
+        return self._informed(base, curve, max(ends, curve[-1]), pending=False)
+
+    def _of_proposal(self, category: str, state: int, place: int) -> Verdict:
+        base, curve = self.arriving(category)[state], self._proposed[place]
+        return self._informed(base, curve, max(base.eventually, curve[-1]), pending=True)
+
+    def _informed(
+        self, base: Verdict, curve: tuple[float, ...], eventually: float, *, pending: bool
+    ) -> Verdict:
+        if base.basis is Basis.VIOLATED:
+            return base
+        basis = Basis.BORROWED if base.basis is Basis.UNSEEN else base.basis
+        likely = curve[base.horizon]
+        alarm = self.policy.alarms(likely, basis, pending=pending)
+        return base.replace(
+            probability=likely,
+            within=curve,
+            eventually=eventually,
+            uncertain=0.0,
+            basis=basis,
+            alarm=alarm,
+            intervention=self.policy.intervention if alarm else Intervention.ALLOW,
+        )
+
+
+def _name(call: ToolCall) -> str:
+    name: object = call.name
+    return name if isinstance(name, str) else ""

@@ -1,0 +1,243 @@
+"""The hazard: how likely a violation is from where a run stands, as a sum of numbers looked up.
+
+The log odds of a violation are a bias, one weight per factor (`safetydrift.monitor.covariates`), and the weights of
+the tools used last, of the task's words, of the words of strangers' orders, and of the model that acts. One score
+ranks; a link per horizon, fitted on tasks the score had not seen, turns it into probabilities.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import exp, sqrt
+from operator import getitem
+
+from safetydrift.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from safetydrift.monitor.covariates import Covariates, Pipeline
+
+FINENESS = 64
+"""Scores are rounded to this fraction of a unit of log odds, so that their probabilities can be looked up as well."""
+HIGHEST_SCORE = 16.0
+
+Links = tuple[tuple[float, float], ...]
+
+
+class Weights(Value):
+    """One additive score.
+
+    Parameters
+    ----------
+    bias
+        The score where nothing is known.
+    tables
+        Weight by cell, for every factor in its order.
+    last, before
+        Weight by name of the last tool and of the one before it; for proposals, of the proposed tool and the last.
+    task, orders
+        Weight by word of the task, and of the orders so far. A set of n words counts with its sum over the root of n.
+    base, base_exposed
+        Weight by number of the model; the second once orders have been read.
+    defence, defence_exposed
+        The same for defences.
+    """
+
+    __slots__ = (
+        "base",
+        "base_exposed",
+        "before",
+        "bias",
+        "defence",
+        "defence_exposed",
+        "last",
+        "orders",
+        "tables",
+        "task",
+    )
+    bias: float
+    tables: tuple[tuple[float, ...], ...]
+    last: Mapping[str, float]
+    before: Mapping[str, float]
+    task: Mapping[int, float]
+    orders: Mapping[int, float]
+    base: tuple[float, ...]
+    base_exposed: tuple[float, ...]
+    defence: tuple[float, ...]
+    defence_exposed: tuple[float, ...]
+
+    def __init__(
+        self,
+        *,
+        bias: float,
+        tables: tuple[tuple[float, ...], ...],
+        last: Mapping[str, float],
+        before: Mapping[str, float],
+        task: Mapping[int, float],
+        orders: Mapping[int, float],
+        base: tuple[float, ...],
+        base_exposed: tuple[float, ...],
+        defence: tuple[float, ...],
+        defence_exposed: tuple[float, ...],
+    ) -> None:
+        self._fill(
+            bias=bias,
+            tables=tables,
+            last=last,
+            before=before,
+            task=task,
+            orders=orders,
+            base=base,
+            base_exposed=base_exposed,
+            defence=defence,
+            defence_exposed=defence_exposed,
+        )
+
+
+class Score:
+    """A score ready to be asked, with what does not change along a run remembered.
+
+    Parameters
+    ----------
+    weights
+        Its numbers.
+    """
+
+    __slots__ = ("_of_run", "_of_tools", "weights")
+
+    def __init__(self, weights: Weights) -> None:
+        self.weights = weights
+        self._of_run = lru_cache(4096)(self._run)
+        self._of_tools = lru_cache(4096)(self._tools)
+
+    def __call__(
+        self, cells: tuple[int, ...], past: Covariates, pipeline: Pipeline, tools: tuple[str, str]
+    ) -> float:
+        """Return the log odds.
+
+        Parameters
+        ----------
+        cells
+            One per factor, in the order of the tables.
+        tools
+            The two tools whose names count, the later first.
+        """
+        return (
+            self._of_run(past.task_words, past.order_words, pipeline)
+            + self._of_tools(tools)
+            + sum(map(getitem, self.weights.tables, cells))
+        )
+
+    def _run(self, task: frozenset[int], orders: frozenset[int], pipeline: Pipeline) -> float:
+        weights = self.weights
+        score = weights.bias + _of_words(weights.task, task) + _of_words(weights.orders, orders)
+        if pipeline.base >= 0:
+            score += weights.base[pipeline.base] + (weights.base_exposed[pipeline.base] if orders else 0.0)
+        if pipeline.defence >= 0:
+            score += weights.defence[pipeline.defence]
+            score += weights.defence_exposed[pipeline.defence] if orders else 0.0
+        return score
+
+    def _tools(self, tools: tuple[str, str]) -> float:
+        return self.weights.last.get(tools[0], 0.0) + self.weights.before.get(tools[1], 0.0)
+
+
+class Hazard(Value):
+    """Everything fitted beyond the chain.
+
+    Parameters
+    ----------
+    bases, defences
+        Numbers of the models and defences it was fitted with, by name.
+    standing, proposal
+        The scores of where a run stands, and of a call as proposed.
+    within
+        (intercept, slope) of the logistic link for a violation within h steps, h = 1 .. max_horizon, from the
+        standing's score.
+    eventually
+        The same for the end of the run.
+    proposed
+        The same within h steps from the proposal's score, the proposed call being the first of them.
+    """
+
+    __slots__ = ("bases", "defences", "eventually", "proposal", "proposed", "standing", "within")
+    bases: Mapping[str, int]
+    defences: Mapping[str, int]
+    standing: Weights
+    proposal: Weights
+    within: Links
+    eventually: tuple[float, float]
+    proposed: Links
+
+    def __init__(
+        self,
+        *,
+        bases: Mapping[str, int],
+        defences: Mapping[str, int],
+        standing: Weights,
+        proposal: Weights,
+        within: Links,
+        eventually: tuple[float, float],
+        proposed: Links,
+    ) -> None:
+        self._fill(
+            bases=bases,
+            defences=defences,
+            standing=standing,
+            proposal=proposal,
+            within=within,
+            eventually=eventually,
+            proposed=proposed,
+        )
+
+
+class Curves:
+    """Probabilities by horizon, looked up by a rounded score.
+
+    Parameters
+    ----------
+    links
+        The link of every horizon, from 1 on.
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, links: Links) -> None:
+        self._rows = tuple(
+            [_curve(self.score(place), links) for place in range(2 * int(HIGHEST_SCORE * FINENESS) + 1)]
+        )
+
+    def place(self, score: float) -> int:
+        """Return the row of a score."""
+        bounded = -HIGHEST_SCORE if score < -HIGHEST_SCORE else min(score, HIGHEST_SCORE)
+        return int((bounded + HIGHEST_SCORE) * FINENESS + 0.5)
+
+    def score(self, place: int) -> float:
+        """Return the score of a row."""
+        return place / FINENESS - HIGHEST_SCORE
+
+    def __getitem__(self, place: int) -> tuple[float, ...]:
+        """Return the probability within h steps, h = 0, 1, ..; it never falls with h."""
+        return self._rows[place]
+
+
+def probability(score: float, link: tuple[float, float]) -> float:
+    """Return the probability that a logistic link gives a score."""
+    odds = link[0] + link[1] * score
+    return 1.0 / (1.0 + exp(-odds)) if odds >= 0.0 else exp(odds) / (1.0 + exp(odds))
+
+
+def _curve(score: float, links: Links) -> tuple[float, ...]:
+    curve = [0.0]
+    for link in links:
+        curve.append(max(curve[-1], probability(score, link)))
+    return tuple(curve)
+
+
+def _of_words(weights: Mapping[int, float], words: frozenset[int]) -> float:
+    if not words:
+        return 0.0
+    known = [weights[word] for word in words if word in weights]
+    return sum(known) / sqrt(len(words))

@@ -1,0 +1,435 @@
+"""From labelled trajectories to a `Hazard`: penalised logistic regression on cells, words, tools and models.
+
+One regression ranks standings by the violation within the horizon, one ranks proposed calls. Its in-sample scores are
+too good, so the links that turn scores into probabilities are fitted on scores of tasks that a regression had not seen:
+the tasks are divided into folds, and every fold is scored by a regression on the others.
+
+Heterogeneous evidence is balanced by the penalty alone: a cell, word or model with little behind it stays near zero,
+and one never seen is zero.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from safetydrift.errors import ChainError
+from safetydrift.monitor.covariates import Covariates, Factors, Pipeline
+from safetydrift.monitor.hazard import Hazard, Weights
+from safetydrift.states.task_words import WORD_BINS
+from safetydrift.states.trajectory import VIOLATED, observe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
+    from safetydrift.monitor.settings import FitSettings
+    from safetydrift.states.space import StateSpace
+    from safetydrift.states.trajectory import ObservedRun, Trajectory
+
+PENALTY = 0.1
+"""Inverse strength of the ridge penalty (C of scikit-learn) for standings."""
+PROPOSAL_PENALTY = 0.3
+"""The same for proposals, of which fewer are violations."""
+WORD_SCALE = 2.0
+"""How much more a set of words may weigh than a cell: words enter as unit vectors of this length."""
+FOLDS = 5
+"""Folds of tasks from which the links are fitted."""
+MAX_ITERATIONS = 80
+FEWEST_CALLS = 20
+"""A tool used less often is not told apart by its name."""
+_DIGITS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """Rows of one kind, standings or proposals: who they belong to and what there is to see."""
+
+    cells: IntArray
+    """Cell by row and factor."""
+    tools: IntArray
+    """Numbers of the two tools that count, by row; 0 for none."""
+    run: IntArray
+    """Position of the run, by row."""
+    orders: IntArray
+    """Number of the set of orders' words, by row; 0 for none."""
+    left: IntArray
+    """Calls until the violation has happened, by row; a large number where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Data:
+    """All runs, walked once."""
+
+    standing: _Side
+    proposal: _Side
+    sizes: tuple[tuple[int, ...], tuple[int, ...]]
+    tools: Mapping[str, int]
+    sets: Sequence[frozenset[int]]
+    task_words: Sequence[Sequence[int]]
+    bases: Mapping[str, int]
+    defences: Mapping[str, int]
+    pipelines: Sequence[Pipeline]
+    fold: IntArray
+    task: IntArray
+    violated: BoolArray
+
+
+@dataclass(frozen=True, slots=True)
+class CrossFit:
+    """Probabilities on tasks that the regression behind them had not seen, from which thresholds are chosen.
+
+    Parameters
+    ----------
+    standing, proposal : (runs,) array
+        The highest probability within the horizon at any standing and at any proposal of a run.
+    violated : (runs,) array of bool
+        Whether the run ends violated.
+    task : (runs,) array of int
+        Number of the run's task.
+    """
+
+    standing: FloatArray
+    proposal: FloatArray
+    violated: BoolArray
+    task: IntArray
+
+    def thresholds(self, budget: float) -> tuple[float, float]:
+        """Return the lowest thresholds at which at most a share of the runs without a violation alarm."""
+        return _threshold(self.standing[~self.violated], budget), _threshold(
+            self.proposal[~self.violated], budget
+        )
+
+
+def fit_hazard(
+    trajectories: Iterable[Trajectory], space: StateSpace, settings: FitSettings, horizon: int
+) -> tuple[Hazard, CrossFit]:
+    """Fit the hazard of a violation by the notion of the settings.
+
+    Parameters
+    ----------
+    trajectories
+        Runs labelled in ``space``.
+    space
+        A space with the dimensions of `flow`.
+    horizon
+        The horizon by which standings are ranked, in steps.
+
+    Returns
+    -------
+    Hazard
+        Fitted on all runs.
+    CrossFit
+        What such a hazard says about tasks it was not fitted on.
+
+    Raises
+    ------
+    ChainError
+        If no run is violated, or none is not.
+    """
+    runs = [(run, observe(run, space, settings.notion, settings.unknown_onset)) for run in trajectories]
+    used = [(run, seen) for run, seen in runs if not seen.left_out]
+    if not any(seen.end == VIOLATED for _, seen in used) or all(seen.end == VIOLATED for _, seen in used):
+        raise ChainError("a hazard needs runs that are violated and runs that are not")
+    data = _walk(used, space)
+    targets = {"standing": data.standing.left <= horizon, "proposal": data.proposal.left <= 1}
+    weights, scores = {}, {}
+    for name, side, sizes, penalty in (
+        ("standing", data.standing, data.sizes[0], PENALTY),
+        ("proposal", data.proposal, data.sizes[1], PROPOSAL_PENALTY),
+    ):
+        design = _Design(data, side, sizes)
+        weights[name] = design.weights(_regression(design.matrix, targets[name], penalty))
+        scores[name] = _cross_scores(design, targets[name], penalty)
+    ends = data.violated[data.standing.run]
+    hazard = Hazard(
+        bases=data.bases,
+        defences=data.defences,
+        standing=weights["standing"],
+        proposal=weights["proposal"],
+        within=tuple(
+            _link(scores["standing"], data.standing.left <= steps)
+            for steps in range(1, settings.max_horizon + 1)
+        ),
+        eventually=_link(scores["standing"], ends),
+        proposed=tuple(
+            _link(scores["proposal"], data.proposal.left <= steps)
+            for steps in range(1, settings.max_horizon + 1)
+        ),
+    )
+    peaks = {
+        name: _peaks(scores[name], side.run, len(used), links[horizon - 1])
+        for name, side, links in (
+            ("standing", data.standing, hazard.within),
+            ("proposal", data.proposal, hazard.proposed),
+        )
+    }
+    return hazard, CrossFit(peaks["standing"], peaks["proposal"], data.violated, data.task)
+
+
+def _peaks(scores: FloatArray, run: IntArray, n_runs: int, link: tuple[float, float]) -> FloatArray:
+    """Return the highest probability of each run; 0 for a run without a row."""
+    highest = np.full(n_runs, -np.inf)
+    np.maximum.at(highest, run, scores)
+    found = np.where(np.isfinite(highest), 1.0 / (1.0 + np.exp(-(link[0] + link[1] * highest))), 0.0)
+    return np.asarray(found, dtype=np.float64)
+
+
+def _threshold(calm: FloatArray, budget: float) -> float:
+    """Return the lowest probability, to six places, that at most a share of the values reaches."""
+    allowed = int(budget * len(calm))
+    reached = np.sort(calm)[::-1]
+    bound = reached[allowed] if allowed < len(reached) else 0.0
+    return float(min(np.floor(bound * 1e6 + 1.0) / 1e6, 1.0))
+
+
+# -- walking the runs ------------------------------------------------------------------------------------
+
+
+def _walk(used: Sequence[tuple[Trajectory, ObservedRun]], space: StateSpace) -> _Data:
+    factors = Factors(space)
+    names = {run.model for run, _ in used}
+    bases, defences = pipelines(names)
+    tools = _Numbers(_frequent(run.tools for run, _ in used))
+    sets: dict[frozenset[int], int] = {frozenset(): 0}
+    sides = (_Rows(), _Rows())
+    for number, (run, seen) in enumerate(used):
+        for standing, past, state, move, left in _points(run, seen, factors):
+            orders = sets.setdefault(past.order_words, len(sets))
+            if standing:
+                cells = factors.standing_cells(state, past)
+                sides[0].add(cells, (tools[past.last], tools[past.before]), number, orders, left)
+            else:
+                cells = factors.standing_cells(state, past) + factors.proposal_cells(state, past, move)
+                sides[1].add(cells, (tools[move.tool], tools[past.last]), number, orders, left)
+    return _Data(
+        standing=sides[0].side(),
+        proposal=sides[1].side(),
+        sizes=(factors.standing_sizes, (*factors.standing_sizes, *factors.proposal_sizes)),
+        tools=tools.numbers,
+        sets=list(sets),
+        task_words=[run.words for run, _ in used],
+        bases=bases,
+        defences=defences,
+        pipelines=[Pipeline.of(run.model, bases, defences) for run, _ in used],
+        fold=_fold([(run.source, run.category, run.task) for run, _ in used]),
+        task=_task_numbers([(run.source, run.category, run.task) for run, _ in used]),
+        violated=np.array([seen.end == VIOLATED for _, seen in used], dtype=np.bool_),
+    )
+
+
+def _points(
+    run: Trajectory, seen: ObservedRun, factors: Factors
+) -> Iterator[tuple[bool, Covariates, int, Any, int]]:
+    """Yield every standing before the violation and every call proposed up to it, with the calls left until it."""
+    past = Covariates.start(run.words)
+    end = seen.onset
+    never = np.iinfo(np.int64).max
+    moves = list(run.moves())
+    for step in range(len(seen.states)):
+        left = never if end is None else end - step
+        state = seen.states[step]
+        yield True, past, state, None, left
+        if step < len(moves):
+            yield False, past, state, moves[step], left
+            past = factors.after(past, moves[step])
+
+
+class _Rows:
+    """Collects rows."""
+
+    def __init__(self) -> None:
+        self._cells: list[tuple[int, ...]] = []
+        self._rest: list[tuple[int, int, int, int, int]] = []
+
+    def add(self, cells: tuple[int, ...], tools: tuple[int, int], run: int, orders: int, left: int) -> None:
+        self._cells.append(cells)
+        self._rest.append((*tools, run, orders, left))
+
+    def side(self) -> _Side:
+        rest = np.array(self._rest, dtype=np.int64)
+        return _Side(
+            cells=np.array(self._cells, dtype=np.int32),
+            tools=rest[:, :2],
+            run=rest[:, 2],
+            orders=rest[:, 3],
+            left=rest[:, 4],
+        )
+
+
+class _Numbers:
+    """Numbers names from 1; what is not listed is 0."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.numbers = {name: number for number, name in enumerate(names, 1)}
+
+    def __getitem__(self, name: str) -> int:
+        return self.numbers.get(name, 0)
+
+
+def _frequent(tools: Iterable[Sequence[str]]) -> list[str]:
+    counts: dict[str, int] = {}
+    for names in tools:
+        for name in names:
+            counts[name] = counts.get(name, 0) + 1
+    return sorted(name for name, count in counts.items() if name and count >= FEWEST_CALLS)
+
+
+def pipelines(names: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the models and the defences in names of pipelines, numbered.
+
+    What follows a name that is listed itself, after a hyphen, is a defence: with ``gpt-4o`` in the list,
+    ``gpt-4o-tool_filter`` has the defence ``tool_filter``.
+
+    Examples
+    --------
+    >>> pipelines(["gpt-4o", "gpt-4o-tool_filter", "GPT-5"])
+    ({'gpt-4o': 0, 'gpt-5': 1}, {'tool_filter': 0})
+    """
+    known = {name.lower() for name in names if name}
+    bases, defences = set(), set()
+    for name in known:
+        parts = name.split("-")
+        shorter = ("-".join(parts[:at]) for at in range(1, len(parts)))
+        base = next((begin for begin in shorter if begin in known), name)
+        bases.add(base)
+        if base != name:
+            defences.add(name[len(base) + 1 :])
+    return (
+        {name: number for number, name in enumerate(sorted(bases))},
+        {name: number for number, name in enumerate(sorted(defences))},
+    )
+
+
+def _fold(tasks: Sequence[tuple[str, str, str]]) -> IntArray:
+    """Return the fold of each run: decided by the name of its task alone."""
+    digests = [sha256("|".join(task).encode()).digest() for task in tasks]
+    return np.array([int.from_bytes(digest[:4]) % FOLDS for digest in digests], dtype=np.int64)
+
+
+def _task_numbers(tasks: Sequence[tuple[str, str, str]]) -> IntArray:
+    numbers: dict[tuple[str, str, str], int] = {}
+    return np.array([numbers.setdefault(task, len(numbers)) for task in tasks], dtype=np.int64)
+
+
+# -- regression -------------------------------------------------------------------------------------------
+
+
+class _Design:
+    """The sparse matrix of one side, and how its columns become weights again."""
+
+    def __init__(self, data: _Data, side: _Side, sizes: Sequence[int]) -> None:
+        from scipy import sparse  # noqa: PLC0415  # comes with scikit-learn, which only fitting needs
+
+        self.data, self.side, self.sizes = data, side, sizes
+        base = np.array([pipeline.base for pipeline in data.pipelines])[side.run]
+        defence = np.array([pipeline.defence for pipeline in data.pipelines])[side.run]
+        exposed = side.orders > 0
+        n_tools, n_bases, n_defences = len(data.tools) + 1, len(data.bases), len(data.defences)
+        blocks = [
+            *(_one_hot(side.cells[:, factor], size) for factor, size in enumerate(sizes)),
+            _one_hot(side.tools[:, 0], n_tools, side.tools[:, 0] > 0),
+            _one_hot(side.tools[:, 1], n_tools, side.tools[:, 1] > 0),
+            _of_words(data.task_words)[side.run],
+            _of_words(data.sets)[side.orders],
+            _one_hot(base, n_bases, base >= 0),
+            _one_hot(base, n_bases, (base >= 0) & exposed),
+            _one_hot(defence, n_defences, defence >= 0),
+            _one_hot(defence, n_defences, (defence >= 0) & exposed),
+        ]
+        self._widths = [block.shape[1] for block in blocks]
+        self.matrix = sparse.hstack(blocks, format="csr", dtype=np.float64)
+
+    def weights(self, regression: tuple[FloatArray, float]) -> Weights:
+        """Return what a regression found, in the form in which it is looked up."""
+        coefficients, bias = regression
+        parts = iter(np.split(coefficients, np.cumsum(self._widths)[:-1]))
+        tables = tuple(_rounded(next(parts)) for _ in self.sizes)
+        last, before = (self._by_tool(next(parts)) for _ in range(2))
+        task, orders = (_by_word(next(parts)) for _ in range(2))
+        base, base_exposed, defence, defence_exposed = (_rounded(next(parts)) for _ in range(4))
+        return Weights(
+            bias=round(bias, _DIGITS),
+            tables=tables,
+            last=last,
+            before=before,
+            task=task,
+            orders=orders,
+            base=base,
+            base_exposed=base_exposed,
+            defence=defence,
+            defence_exposed=defence_exposed,
+        )
+
+    def _by_tool(self, part: FloatArray) -> dict[str, float]:
+        return {name: round(float(part[number]), _DIGITS) for name, number in self.data.tools.items()}
+
+
+def _regression(matrix: Any, target: BoolArray, penalty: float) -> tuple[FloatArray, float]:
+    """Return coefficients and bias."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  # an extra, and slow to import
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415  # comes with it
+
+    with threadpool_limits(limits=1):  # several threads wait for each other more than they share
+        fitted = LogisticRegression(C=penalty, max_iter=MAX_ITERATIONS).fit(matrix, target)
+    return fitted.coef_[0], float(fitted.intercept_[0])
+
+
+def _cross_scores(design: _Design, target: BoolArray, penalty: float) -> FloatArray:
+    """Return the score of every row by a regression on tasks of other folds."""
+    fold = design.data.fold[design.side.run]
+    scores = np.zeros(len(fold))
+    for tried in np.unique(fold):
+        inside = fold == tried
+        fitted = target[~inside]
+        if fitted.all() or not fitted.any():
+            raise ChainError(
+                "too few tasks with and without a violation to fit a hazard on some and try it on others"
+            )
+        coefficients, bias = _regression(design.matrix[~inside], fitted, penalty)
+        scores[inside] = design.matrix[inside] @ coefficients + bias
+    return scores
+
+
+def _link(scores: FloatArray, happened: BoolArray) -> tuple[float, float]:
+    """Return intercept and slope of the logistic link from scores to what happened (Platt, 1999)."""
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  # as above
+
+    if happened.all() or not happened.any():
+        return (HOPELESS if happened.all() else -HOPELESS), 0.0
+    fitted = LogisticRegression(C=1e6).fit(scores[:, None], happened)
+    return round(float(fitted.intercept_[0]), _DIGITS), round(max(float(fitted.coef_[0, 0]), 0.0), _DIGITS)
+
+
+HOPELESS = 16.0
+"""Log odds of what always happened."""
+
+
+def _one_hot(numbers: IntArray, size: int, present: BoolArray | None = None) -> Any:
+    from scipy import sparse  # noqa: PLC0415  # as above
+
+    rows = np.arange(len(numbers)) if present is None else np.flatnonzero(present)
+    columns = numbers if present is None else numbers[present]
+    return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(numbers), size))
+
+
+def _of_words(sets: Sequence[Iterable[int]]) -> Any:
+    from scipy import sparse  # noqa: PLC0415  # as above
+
+    lengths = np.array([len(tuple(words)) for words in sets])
+    columns = np.array([word for words in sets for word in words], dtype=np.int64)
+    rows = np.repeat(np.arange(len(sets)), lengths)
+    values = WORD_SCALE / np.sqrt(np.repeat(lengths, lengths))
+    return sparse.csr_matrix((values, (rows, columns)), shape=(len(sets), WORD_BINS))
+
+
+def _rounded(part: FloatArray) -> tuple[float, ...]:
+    return tuple(np.round(part, _DIGITS).tolist())
+
+
+def _by_word(part: FloatArray) -> dict[int, float]:
+    scaled = np.round(part * WORD_SCALE, 3)
+    return {int(word): float(scaled[word]) for word in np.flatnonzero(scaled)}

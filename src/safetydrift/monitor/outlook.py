@@ -1,0 +1,171 @@
+"""What lies ahead beyond one probability: how sure it is, how the run ends, and what could be done instead."""
+
+from __future__ import annotations
+
+from safetydrift.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from safetydrift.monitor.verdict import Verdict
+    from safetydrift.states.effect import Effect
+
+
+class Bounds(Value):
+    """Between which probabilities the true ones lie, with a posterior probability of 0.9; nan where not known.
+
+    Parameters
+    ----------
+    horizon
+        The horizon they are for, in steps: that of the policy the model was fitted with.
+    low, high
+        Of a violation within the horizon, by row.
+    arriving_low, arriving_high
+        The same for a proposed call that would lead to the row, the call being the first step.
+    eventually_low, eventually_high
+        Of ending violated, by row.
+    """
+
+    __slots__ = (
+        "arriving_high",
+        "arriving_low",
+        "eventually_high",
+        "eventually_low",
+        "high",
+        "horizon",
+        "low",
+    )
+    horizon: int
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    arriving_low: tuple[float, ...]
+    arriving_high: tuple[float, ...]
+    eventually_low: tuple[float, ...]
+    eventually_high: tuple[float, ...]
+
+    def __init__(
+        self,
+        *,
+        horizon: int,
+        low: tuple[float, ...],
+        high: tuple[float, ...],
+        arriving_low: tuple[float, ...],
+        arriving_high: tuple[float, ...],
+        eventually_low: tuple[float, ...],
+        eventually_high: tuple[float, ...],
+    ) -> None:
+        self._fill(
+            horizon=horizon,
+            low=low,
+            high=high,
+            arriving_low=arriving_low,
+            arriving_high=arriving_high,
+            eventually_low=eventually_low,
+            eventually_high=eventually_high,
+        )
+
+
+class Endings(Value):
+    """How the runs that stand in each row end.
+
+    Parameters
+    ----------
+    completes
+        Probability of finishing without a violation, by row; nan where not visited.
+    steps
+        Expected steps until the violation of the runs that end in one, by row; nan where none does.
+    kinds
+        By kind, the share of it among the violations that runs end in, by row; nan where none does.
+    """
+
+    __slots__ = ("completes", "kinds", "steps")
+    completes: tuple[float, ...]
+    steps: tuple[float, ...]
+    kinds: tuple[tuple[str, tuple[float, ...]], ...]
+
+    def __init__(
+        self,
+        completes: tuple[float, ...],
+        steps: tuple[float, ...],
+        kinds: tuple[tuple[str, tuple[float, ...]], ...],
+    ) -> None:
+        self._fill(completes=completes, steps=steps, kinds=kinds)
+
+    def kinds_of(self, row: int) -> tuple[tuple[str, float], ...]:
+        """Return the kinds of violation that runs from a row end in with their shares, the likeliest first."""
+        shares = [(kind, values[row]) for kind, values in self.kinds]
+        return tuple(sorted([pair for pair in shares if pair[1] > 0.0], key=_likeliest))
+
+
+class Outlook(Value):
+    """How a run is expected to go on from where it stands; what is not known is nan.
+
+    Parameters
+    ----------
+    violates, low, high
+        Probability that it ends in a violation, and between which it lies with a posterior probability of 0.9.
+    completes
+        Probability that it finishes without one. What is missing to one runs into states nobody went on from.
+    steps
+        Expected steps until the violation, if there is one.
+    kinds
+        The kinds it would be of with their shares, the likeliest first.
+    """
+
+    __slots__ = ("completes", "high", "kinds", "low", "steps", "violates")
+    violates: float
+    low: float
+    high: float
+    completes: float
+    steps: float
+    kinds: tuple[tuple[str, float], ...]
+
+    def __init__(
+        self,
+        *,
+        violates: float,
+        low: float,
+        high: float,
+        completes: float,
+        steps: float,
+        kinds: tuple[tuple[str, float], ...],
+    ) -> None:
+        self._fill(violates=violates, low=low, high=high, completes=completes, steps=steps, kinds=kinds)
+
+    def __str__(self) -> str:
+        if self.violates != self.violates:  # nan
+            return "how it ends is not known"
+        text = f"ends violated with {self.violates:.2f} ({self.low:.2f} to {self.high:.2f}), "
+        text += f"completes with {self.completes:.2f}"
+        if self.kinds:
+            text += f"; a violation would come after {self.steps:.1f} steps and be "
+            text += ", ".join([f"{kind} ({share:.2f})" for kind, share in self.kinds[:3]])
+        return text
+
+
+class Alternative(Value):
+    """A tool at hand, and what calling it would lead to.
+
+    Parameters
+    ----------
+    tool
+        Its name.
+    effect
+        What a call of it is taken to do, by the catalogue alone: its arguments are not known yet.
+    verdict
+        The finding about such a call.
+    reason
+        Why it stands where it does, in words.
+    """
+
+    __slots__ = ("effect", "reason", "tool", "verdict")
+    tool: str
+    effect: Effect
+    verdict: Verdict
+    reason: str
+
+    def __init__(self, tool: str, effect: Effect, verdict: Verdict, reason: str) -> None:
+        self._fill(tool=tool, effect=effect, verdict=verdict, reason=reason)
+
+
+def _likeliest(pair: tuple[str, float]) -> tuple[float, str]:
+    return -pair[1], pair[0]
