@@ -7,6 +7,7 @@ was sensitive, the words for provenance, and passages that speak to the agent.
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,7 @@ from safetydrift.formats.catalogue_file import load_catalogue
 from safetydrift.trace import Step, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 TITLE = "Labelling a step"
 CATALOGUED = ToolCall("get_most_recent_transactions", {"n": 5})
@@ -28,56 +29,54 @@ LONG_RESULT = "effect and history: 10 kB result"
 TASK = "Summarise my inbox and send the summary to anna@example.org, please."
 
 
-def calls(labeler: Labeler, times: int) -> dict[str, Callable[[], object]]:
-    """Return what is timed: each does its work ``times`` times, on texts that were not seen before."""
+def calls(labeler: Labeler) -> dict[str, Callable[[], object]]:
+    """Return what is timed, on texts that were not seen before."""
     asked = History().hears(TASK)
     number = count()
-    # A first line of its own keeps every text from being remembered.
+    # A number of its own keeps every text from being remembered.
     texts = {kind: filled(piece) for kind, piece in KINDS.items()}
     secret = texts["mails"][:5000] + "\nDB_PASSWORD=hunter2-and-more\n" + texts["mails"][5000:9900]
-    read = Step(ToolCall("read_inbox"), secret)
-    told = labeler.remember(asked, read, labeler.effect(read, None, asked))
-
-    def catalogued() -> None:
-        for _ in range(times):
-            labeler.propose(CATALOGUED)
-
-    def in_view() -> None:
-        for _ in range(times):
-            labeler.propose(CATALOGUED, asked)
-
-    def mail() -> None:
-        for _ in range(times):
-            body = f"The summary, part {next(number)}: nothing new this week, and two invitations for the next one."
-            labeler.propose(ToolCall("send_email", {"recipients": ["anna@example.org"], "body": body}), asked)
-
-    def carrying() -> None:
-        for _ in range(times):
-            body = f"Part {next(number)}, as you asked: hunter2-and-more, " + texts["mails"][200:900]
-            labeler.propose(ToolCall("send_email", {"recipients": ["anna@example.org"], "body": body}), told)
-
-    def result(text: str) -> Callable[[], None]:
-        def run() -> None:
-            for _ in range(times):
-                step = Step(ToolCall("read_inbox"), f"{next(number)} {text}")
-                labeler.remember(asked, step, labeler.effect(step, None, asked))
-
-        return run
-
-    return {
-        NO_CONTENT: catalogued,
-        "the same, in view of the task": in_view,
-        "propose: mail of 100 characters": mail,
-        "propose: mail of 750 characters after a secret was read": carrying,
-        **{f"{LONG_RESULT}, {kind}": result(text) for kind, text in texts.items()},
-        f"{LONG_RESULT}, mails with a secret": result(secret),
+    told = after(labeler, asked, secret)
+    long = {
+        f"{LONG_RESULT}, {kind}": partial(numbered, labeler, asked, number, text)
+        for kind, text in {**texts, "mails with a secret": secret}.items()
     }
+    return {
+        NO_CONTENT: lambda: labeler.propose(CATALOGUED),
+        "the same, in view of the task": lambda: labeler.propose(CATALOGUED, asked),
+        "propose: mail of 100 characters": lambda: labeler.propose(
+            mail(f"The summary, part {next(number)}: nothing new this week, two invitations for next."), asked
+        ),
+        "propose: mail of 750 characters after a secret was read": lambda: labeler.propose(
+            mail(f"Part {next(number)}, as you asked: hunter2-and-more, {texts['mails'][200:900]}"), told
+        ),
+        **long,
+    }
+
+
+def mail(body: str) -> ToolCall:
+    return ToolCall("send_email", {"recipients": ["anna@example.org"], "body": body})
+
+
+def after(labeler: Labeler, history: History, result: str) -> History:
+    step = Step(ToolCall("read_inbox"), result)
+    return labeler.remember(history, step, labeler.effect(step, None, history))
+
+
+def numbered(labeler: Labeler, history: History, number: Iterator[int], text: str) -> History:
+    return after(labeler, history, f"{next(number)} {text}")
+
+
+def repeated(call: Callable[[], object], times: int) -> None:
+    for _ in range(times):
+        call()
 
 
 def main() -> None:
     quick = options(TITLE).quick
     times = 20 if quick else 100
-    timings = interleaved(calls(Labeler(load_catalogue()), times), 3 if quick else 7)
+    timed = {name: partial(repeated, call, times) for name, call in calls(Labeler(load_catalogue())).items()}
+    timings = interleaved(timed, 3 if quick else 7)
     each = {name: timing.scaled(1 / times) for name, timing in timings.items()}
     slowest = max(timing.median for name, timing in each.items() if name.startswith(LONG_RESULT))
     report(

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 PROGRAMS = (
     "monitor_step",
+    "labelling",
     "shell_reading",
+    "sql_reading",
+    "code_reading",
+    "content_scan",
     "folding",
     "jsonl",
     "imports",

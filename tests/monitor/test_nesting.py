@@ -143,7 +143,7 @@ def test_kinds_compete_as_ends_and_lean_on_the_rest_of_the_category(catalogue):
     shares = dict(endings.kinds_of(SPACE.start))
     assert next(iter(shares)) == "data_leak"
     assert shares["data_leak"] == pytest.approx(0.75, abs=0.05)
-    assert sum(shares.values()) == pytest.approx(1.0, abs=0.01)
+    assert sum(shares.values()) == pytest.approx(1.0, abs=0.03)
     assert dict(endings.kinds_of(AFTER_READ))["data_leak"] > 0.9
     assert endings.completes[SPACE.start] == pytest.approx(0.2)
     assert endings.steps[SPACE.start] == pytest.approx((30 * 2 + 10) / 40, rel=1e-3)

@@ -48,7 +48,7 @@ RESAMPLES = 200
 SEED = 260327148
 MOST_PROCESSES = 4
 FEW_TASKS = 30
-SLOW = frozenset({"logistic-hazard", "boosting"})
+SLOW = frozenset({"logistic-hazard", "boosting", "foresight"})
 OURS = ("monitor", "monitor-without-categories", "monitor-published-space")
 
 

@@ -20,8 +20,8 @@ _ROWS = ("eventually", "arrival", "departures", "expected_steps")
 _BOUNDS = ("low", "high", "arriving_low", "arriving_high", "eventually_low", "eventually_high")
 _ROUNDING = 2e-3
 """By what share figures of one table may contradict each other: each was rounded to four significant digits or more."""
-_SHARES = 0.01
-"""By how much shares of kinds may miss one: each was rounded to three places."""
+_SHARES = 0.05
+"""By how much shares of kinds may miss one: each was rounded to two places."""
 
 
 def table_definition(table: RiskTable) -> dict[str, Any]:

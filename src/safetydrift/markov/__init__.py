@@ -2,7 +2,8 @@
 
 The way through the package is one line long: sequences are counted (`count_transitions`), counts become a
 chain (`maximum_likelihood`, `shrunk`, `dirichlet`), and a chain is asked where it ends (`absorption`) and
-what happens within the next few steps (`horizon_table`). Nothing here knows what a state means.
+what happens within the next few steps (`horizon_table`), and how sure that is (`beta_interval`). Nothing here knows what
+a state means.
 """
 
 from safetydrift.markov.absorption import Absorption, AbsorptionBatch, absorption, absorption_batch
@@ -16,6 +17,7 @@ from safetydrift.markov.estimation import (
     shrunk,
     wilson_interval,
 )
+from safetydrift.markov.hierarchy import fit_concentration, nested_mean, posterior_mean
 from safetydrift.markov.horizon import (
     HorizonQuantiles,
     HorizonTable,
@@ -23,6 +25,7 @@ from safetydrift.markov.horizon import (
     horizon_batch,
     horizon_table,
 )
+from safetydrift.markov.spread import absorption_variance, beta_interval, horizon_variance
 from safetydrift.markov.structure import communicating_classes, reachability, require_absorbing, trapped
 
 __all__ = [
@@ -36,15 +39,21 @@ __all__ = [
     "TransitionCounts",
     "absorption",
     "absorption_batch",
+    "absorption_variance",
+    "beta_interval",
     "bootstrap_horizons",
     "communicating_classes",
     "count_flat",
     "count_groups",
     "count_transitions",
     "dirichlet",
+    "fit_concentration",
     "horizon_batch",
     "horizon_table",
+    "horizon_variance",
     "maximum_likelihood",
+    "nested_mean",
+    "posterior_mean",
     "reachability",
     "require_absorbing",
     "row_intervals",

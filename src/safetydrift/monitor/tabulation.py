@@ -34,7 +34,10 @@ BOUND_DIGITS = 3
 """Significant digits of bounds."""
 
 PLACES = 3
-"""Decimal places of shares and of mass that runs into the unknown: what is below matters to nobody."""
+"""Decimal places of mass that runs into the unknown."""
+
+SHARE_PLACES = 2
+"""Decimal places of shares of kinds."""
 
 
 @dataclass(frozen=True)
@@ -157,9 +160,9 @@ class Tabulated:
             rounded(self._where_known(self.ends.probability(COMPLETED)), self.digits),
             rounded(self._everywhere(steps), self.digits),
             tuple(
-                (kind, rounded(np.round(values, PLACES), DIGITS))
+                (kind, rounded(np.round(values, SHARE_PLACES), DIGITS))
                 for kind, values in zip(VIOLATION_KINDS, kinds, strict=True)
-                if np.nan_to_num(np.round(values, PLACES)).any()
+                if np.nan_to_num(np.round(values, SHARE_PLACES)).any()
             ),
         )
 

@@ -6,7 +6,7 @@ made by their own modules: `PredictionFile`, `MonitorScores` (a model file), `Re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from safetydrift.evaluation.predictors.base_rates import GroupRates, of_model, of_task
@@ -23,6 +23,7 @@ from safetydrift.evaluation.predictors.prediction_file import PredictionFile
 from safetydrift.evaluation.predictors.replayed import ReplayedMonitor
 from safetydrift.evaluation.predictors.run_length import RunLength
 from safetydrift.evaluation.predictors.silent import Silent
+from safetydrift.evaluation.predictors.walked import ForesightPredictor
 from safetydrift.monitor.settings import Estimator, FitSettings
 from safetydrift.states.trajectory import Notion, UnknownOnset
 
@@ -106,6 +107,10 @@ def _second_order(*, completion: bool) -> Callable[[str, Circumstances], Predict
     return lambda name, given: SecondOrderChain(name, given.published, completion, given.space)
 
 
+def _foresight(name: str, given: Circumstances) -> Predictor:
+    return ForesightPredictor(name, given.space, given.catalogue, replace(given.settings(), hazard=True))
+
+
 PREDICTORS: Mapping[str, Callable[[str, Circumstances], Predictor]] = {
     "monitor": _monitor,
     "monitor-without-categories": _monitor_of_all,
@@ -127,8 +132,9 @@ PREDICTORS: Mapping[str, Callable[[str, Circumstances], Predictor]] = {
     "bit-vectors": lambda name, given: BitVectors(given.space, name=name),
     "logistic-hazard": lambda name, given: LogisticHazard(given.space, name=name),
     "boosting": lambda name, given: Boosting(given.space, name=name),
+    "foresight": _foresight,
 }
-"""How to make each predictor, by name. The last two need the extra ``evaluate``."""
+"""How to make each predictor, by name. The last three need the extra ``evaluate``."""
 
 
 def predictor(name: str, given: Circumstances) -> Predictor:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from safetydrift.evaluation.predictors.lookup import MonitorScores
+from safetydrift.evaluation.predictors.walked import model_scores
 from safetydrift.evaluation.scores import Fixed
 from safetydrift.monitor.fitting import task_digest
-from safetydrift.monitor.lookup import LookupMonitor
 
 if TYPE_CHECKING:
     from safetydrift.evaluation.cases import CaseSet
+    from safetydrift.evaluation.predictors.lookup import MonitorScores
+    from safetydrift.evaluation.predictors.walked import WalkedScores
     from safetydrift.evaluation.scores import Scores
     from safetydrift.monitor.model import Model
     from safetydrift.states.space import StateSpace
@@ -31,7 +32,7 @@ class ModelFile:
         How many tasks are tried.
     """
 
-    scores: MonitorScores = field(repr=False)
+    scores: MonitorScores | WalkedScores = field(repr=False)
     seen: int | None
     tried: int
 
@@ -77,5 +78,5 @@ def model_predictor(name: str, model: Model, cases: CaseSet, recorded: StateSpac
     if isinstance(said, list | tuple):
         fitted = frozenset(said)
         seen = sum(task_digest(*task) in fitted for task in cases.tasks)
-    scores = MonitorScores(name, LookupMonitor(model), recorded)
+    scores = model_scores(name, model, recorded)
     return Fixed(name, ModelFile(scores, seen, len(cases.tasks)))
