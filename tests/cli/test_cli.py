@@ -333,7 +333,7 @@ def test_runs_labelled_with_another_catalogue_are_named(traces, tmp_path):
 def test_labelled_runs_and_traces_can_be_read_together_and_all_are_counted(traces, tmp_path):
     folder = tmp_path / "both"
     folder.mkdir()
-    safetydrift("label", traces, "-o", folder / "runs.jsonl")
+    safetydrift("label", traces, "--space", "flow", "-o", folder / "runs.jsonl")
     write_traces([office_trace(50, violated=False)], folder / "more.jsonl")
     (folder / "empty.jsonl").write_text("")
     (folder / "notes.txt").write_text("no traces")

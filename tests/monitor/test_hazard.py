@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safetydrift.effects.history import History
-from safetydrift.errors import ChainError, ModelFileError
+from safetydrift.errors import ChainError, ModelFileError, SpaceMismatchError
 from safetydrift.formats import load_catalogue, load_model, load_space, save_model
 from safetydrift.formats.hazard_part import hazard_definition, read_hazard
 from safetydrift.monitor.covariates import (
@@ -318,5 +318,5 @@ def test_a_hazard_is_believed_only_where_a_fit_could_have_written_it(model, path
 
 
 def test_a_space_without_the_dimensions_has_no_hazard(model):
-    with pytest.raises(ModelFileError, match="lacks the dimension"):
+    with pytest.raises(SpaceMismatchError, match="'provenance', which space 'paper' does not have"):
         read_hazard(hazard_definition(model.hazard), load_space("paper"), 10)

@@ -54,7 +54,15 @@ SPLITS: Mapping[str, Callable[[CaseSet, int, np.random.Generator], Split]] = {
 }
 """Ways to divide runs, by the words of the command line."""
 
-DRAWN = ("foresight", "monitor", "logistic-hazard", "boosting", "coarse-published-by-category", "model-rate", REFERENCE)
+DRAWN = (
+    "foresight",
+    "monitor",
+    "logistic-hazard",
+    "boosting",
+    "coarse-published-by-category",
+    "model-rate",
+    REFERENCE,
+)
 """Predictors whose curves are drawn, where they are among those compared; models and files of the user come first."""
 
 MOST_DRAWN = 6

@@ -84,9 +84,7 @@ def render_evidence(evidence: Evidence, drawn: list[Drawing] | None = None) -> s
     return "\n".join(line for line in text.splitlines() if line.strip()) + "\n"
 
 
-def write_evidence_page(
-    evidence: Evidence, path: Path, command: str = "make evidence", drawn: list[Drawing] | None = None
-) -> None:
+def write_evidence_page(evidence: Evidence, path: Path, drawn: list[Drawing] | None = None) -> None:
     """Write evidence as a page of Markdown, its figures as SVG files in a folder beside it that is named like it.
 
     Parameters
@@ -95,23 +93,22 @@ def write_evidence_page(
         What to show.
     path
         The page to write.
-    command
-        What makes the page again.
     drawn
         Its drawings, if they are made already.
     """
     drawn = drawings(evidence) if drawn is None else drawn
     folder = path.with_suffix("")
     save_figures(drawn, folder, ("svg",))
-    lines = _page(evidence, drawn, folder.name, command)
+    lines = _page(evidence, drawn, folder.name)
     path.write_text("\n".join(lines) + "\n", encoding="utf-8", newline="\n")
 
 
 # -- Markdown ---------------------------------------------------------------------------------------------
 
 
-def _page(evidence: Evidence, drawn: Sequence[Drawing], folder: str, command: str) -> Iterator[str]:
-    yield from ("# Evidence", "", f"Written by `{command}`; do not edit. SafetyDrift {__version__}.", "")
+def _page(evidence: Evidence, drawn: Sequence[Drawing], folder: str) -> Iterator[str]:
+    made_by = f"Written by `safetydrift evaluate --evidence`, SafetyDrift {__version__}; do not edit."
+    yield from ("# Evidence", "", f"{made_by} `make evidence` writes it for the shipped corpus.", "")
     yield from (_plain(finding(evidence)), "", "## What it does not show", "")
     yield from (f"- {_plain(caveat)}" for caveat in caveats(evidence))
     yield from ("", "## What was read", "")

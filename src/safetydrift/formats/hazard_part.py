@@ -39,11 +39,10 @@ def read_hazard(part: Any, space: StateSpace, max_horizon: int) -> Hazard:
     ------
     ModelFileError
         If a number is missing, is none, or is out of proportion.
+    SpaceMismatchError
+        If the space lacks a dimension that a hazard looks at.
     """
-    try:
-        factors = Factors(space)
-    except KeyError as error:
-        raise ModelFileError(f"its space lacks the dimension {error} that a hazard looks at") from error
+    factors = Factors(space)
     bases, defences = _names(part["bases"]), _names(part["defences"])
     sizes = factors.standing_sizes
     links = {name: tuple([_pair(link) for link in part[name]]) for name in ("within", "proposed")}

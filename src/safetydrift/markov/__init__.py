@@ -2,8 +2,8 @@
 
 The way through the package is one line long: sequences are counted (`count_transitions`), counts become a
 chain (`maximum_likelihood`, `shrunk`, `dirichlet`), and a chain is asked where it ends (`absorption`) and
-what happens within the next few steps (`horizon_table`), and how sure that is (`beta_interval`). Nothing here knows what
-a state means.
+what happens within the next few steps (`horizon_table`), and how sure that is (`beta_interval`). Nothing here
+knows what a state means.
 """
 
 from safetydrift.markov.absorption import Absorption, AbsorptionBatch, absorption, absorption_batch

@@ -123,7 +123,7 @@ def beta_interval(
     Examples
     --------
     >>> low, high = beta_interval([0.5, 0.0], [1 / 12, 0.0])
-    >>> low.round(6).tolist(), high.round(6).tolist()
+    >>> low.round(3).tolist(), high.round(3).tolist()
     ([0.05, 0.0], [0.95, 0.0])
     """
     centre = np.asarray(mean, dtype=np.float64)

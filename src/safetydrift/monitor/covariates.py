@@ -13,6 +13,7 @@ from collections import namedtuple
 from functools import lru_cache
 from zlib import crc32
 
+from safetydrift.errors import SpaceMismatchError
 from safetydrift.states.task_words import WORD_BINS
 
 TYPE_CHECKING = False
@@ -133,6 +134,11 @@ class Factors:
     ----------
     space
         A space with the dimensions data, tool, untrusted, reversibility and provenance, as `flow` has them.
+
+    Raises
+    ------
+    SpaceMismatchError
+        If the space lacks one of them.
     """
 
     __slots__ = (
@@ -150,6 +156,11 @@ class Factors:
         self._space = space
         digits = [space.digits(state) for state in range(space.n_states)]
         column = {dimension.name: place for place, dimension in enumerate(space.dimensions)}
+        missing = sorted({"data", "tool", "untrusted", "reversibility", "provenance"} - set(column))
+        if missing:
+            raise SpaceMismatchError(
+                f"a hazard looks at {missing[0]!r}, which space {space.name!r} does not have; space 'flow' has it"
+            )
         self._tool, self._untrusted, self._reversibility, self._origin = (
             tuple([row[column[name]] for row in digits])
             for name in ("tool", "untrusted", "reversibility", "provenance")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from safetydrift._version import __version__
-from safetydrift.errors import ChainError
+from safetydrift.errors import ChainError, HorizonError
 from safetydrift.markov.chain import AbsorbingChain
 from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
 from safetydrift.monitor.calibration import suggest_policy
@@ -287,6 +287,12 @@ def fit_model(
     HorizonError
         If the horizon lies beyond the tables.
     """
+    settings = settings or FitSettings()
+    if horizon > settings.max_horizon:
+        raise HorizonError(
+            f"horizon {horizon} exceeds the tables' maximum {settings.max_horizon}; "
+            f"fit with a maximum horizon of {horizon} or more"
+        )
     fitted = fit_chains(trajectories, space, settings)
     model = build_model(fitted, space, catalogue, Policy(horizon), provenance)
     if fitted.settings.hazard:

@@ -8,11 +8,13 @@ score instead of per category and state.
 from __future__ import annotations
 
 from functools import lru_cache
+from math import nan
 
 from safetydrift.monitor.covariates import Covariates, Factors, Pipeline
 from safetydrift.monitor.hazard import Curves, Score, probability
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.policy import Bound
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.task_words import bins, task_words
 from safetydrift.states.trajectory import Move
@@ -48,7 +50,7 @@ class ForesightMonitor(LookupMonitor):
     Raises
     ------
     ValueError
-        If the model has no hazard.
+        If the model has no hazard, or the policy compares upper ends of intervals, which a hazard does not give.
     """
 
     def __init__(self, model: Model, policy: Policy | None = None, labeler: Labeler | None = None) -> None:
@@ -56,6 +58,10 @@ class ForesightMonitor(LookupMonitor):
         hazard = model.hazard
         if hazard is None:
             raise ValueError("this model is nothing but tables; LookupMonitor follows with it")
+        if self.policy.bound is not Bound.MEAN:
+            raise ValueError(
+                "a hazard gives probabilities without an interval; a policy can only compare the mean"
+            )
         self._hazard = hazard
         self._factors = Factors(model.space)
         self._standing_score, self._proposal_score = Score(hazard.standing), Score(hazard.proposal)
@@ -166,6 +172,8 @@ class ForesightMonitor(LookupMonitor):
             probability=likely,
             within=curve,
             eventually=eventually,
+            low=nan,
+            high=nan,
             uncertain=0.0,
             basis=basis,
             alarm=alarm,

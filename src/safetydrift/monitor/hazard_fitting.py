@@ -10,6 +10,7 @@ and one never seen is zero.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -370,10 +371,13 @@ class _Design:
 
 def _regression(matrix: Any, target: BoolArray, penalty: float) -> tuple[FloatArray, float]:
     """Return coefficients and bias."""
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415  # an extra, and slow to import
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415  # an extra, and slow to import
+    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
     from threadpoolctl import threadpool_limits  # noqa: PLC0415  # comes with it
 
-    with threadpool_limits(limits=1):  # several threads wait for each other more than they share
+    # Several threads wait for each other more than they share; and stopping early is one more way to stay near zero.
+    with threadpool_limits(limits=1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         fitted = LogisticRegression(C=penalty, max_iter=MAX_ITERATIONS).fit(matrix, target)
     return fitted.coef_[0], float(fitted.intercept_[0])
 
