@@ -2,6 +2,7 @@ import json
 import random
 from math import exp
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,11 +22,11 @@ from safetydrift.monitor.covariates import (
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.foresight import ForesightMonitor, monitor_for
 from safetydrift.monitor.hazard import Curves, Score, probability
-from safetydrift.monitor.hazard_fitting import fit_hazard, pipelines
+from safetydrift.monitor.hazard_fitting import _Inputs, _regression, fit_hazard, pipelines
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.settings import FitSettings
-from safetydrift.states.task_words import task_words
+from safetydrift.states.task_words import WORD_BINS, task_words
 from safetydrift.states.trajectory import Move, Trajectory, fold
 from safetydrift.trace import Ending, Label, Step, ToolCall
 
@@ -320,3 +321,23 @@ def test_a_hazard_is_believed_only_where_a_fit_could_have_written_it(model, path
 def test_a_space_without_the_dimensions_has_no_hazard(model):
     with pytest.raises(SpaceMismatchError, match="'provenance', which space 'paper' does not have"):
         read_hazard(hazard_definition(model.hazard), load_space("paper"), 10)
+
+
+def test_the_regression_is_that_of_scikit_learn():
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    sparse = pytest.importorskip("scipy.sparse")
+    rng = np.random.default_rng(3)
+    words = sparse.random(7, WORD_BINS, 0.001, "csr", random_state=1)
+    own = sparse.csr_matrix(rng.integers(0, 2, (400, 12)).astype(float))
+    inputs = _Inputs(own, words, rng.integers(0, 7, 400), words[:3], rng.integers(0, 3, 400))
+    whole = sparse.hstack([own, words[inputs.task_of], words[:3][inputs.orders_of]]).tocsr()
+    assert np.allclose(
+        inputs.times(np.arange(whole.shape[1]) / 1e4), whole @ (np.arange(whole.shape[1]) / 1e4)
+    )
+    residuals = rng.normal(size=400)
+    assert np.allclose(inputs.back(residuals), whole.T @ residuals)
+    target = rng.random(400) < 1 / (1 + np.exp(-(own[:, 0].toarray().ravel() * 2 - 1)))
+    coefficients, bias = _regression(inputs, target, 0.3)
+    theirs = linear_model.LogisticRegression(C=0.3, tol=1e-8, max_iter=500).fit(whole, target)
+    assert np.allclose(coefficients, theirs.coef_[0], atol=2e-3)
+    assert bias == pytest.approx(theirs.intercept_[0], abs=5e-3)

@@ -10,7 +10,6 @@ and one never seen is zero.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -40,6 +39,8 @@ WORD_SCALE = 2.0
 FOLDS = 5
 """Folds of tasks from which the links are fitted."""
 MAX_ITERATIONS = 80
+TOLERANCE = 1e-5
+"""Largest entry of the gradient of the mean loss at which a fit is done."""
 FEWEST_CALLS = 20
 """A tool used less often is not told apart by its name."""
 _DIGITS = 4
@@ -143,7 +144,7 @@ def fit_hazard(
         ("proposal", data.proposal, data.sizes[1], PROPOSAL_PENALTY),
     ):
         design = _Design(data, side, sizes)
-        weights[name] = design.weights(_regression(design.matrix, targets[name], penalty))
+        weights[name] = design.weights(_regression(design.inputs, targets[name], penalty))
         scores[name] = _cross_scores(design, targets[name], penalty)
     ends = data.violated[data.standing.run]
     hazard = Hazard(
@@ -319,8 +320,45 @@ def _task_numbers(tasks: Sequence[tuple[str, str, str]]) -> IntArray:
 # -- regression -------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """A wide matrix in three parts, because many rows share the words of their task and of the orders they saw.
+
+    Its columns are those of ``own``, then words of the task, then words of orders.
+    """
+
+    own: Any
+    """Sparse, (rows, columns)."""
+    task: Any
+    """Sparse, (sets, `WORD_BINS`)."""
+    task_of: IntArray
+    """Number of the set of task words, by row."""
+    orders: Any
+    orders_of: IntArray
+
+    def __len__(self) -> int:
+        return len(self.task_of)
+
+    def take(self, chosen: BoolArray) -> _Inputs:
+        """Return some of the rows."""
+        return _Inputs(self.own[chosen], self.task, self.task_of[chosen], self.orders, self.orders_of[chosen])
+
+    def times(self, coefficients: FloatArray) -> FloatArray:
+        """Return the matrix times a vector of column weights, (rows,)."""
+        own, task, orders = np.split(coefficients, [self.own.shape[1], self.own.shape[1] + WORD_BINS])
+        product: FloatArray = self.own @ own
+        product += (self.task @ task)[self.task_of] + (self.orders @ orders)[self.orders_of]
+        return product
+
+    def back(self, residuals: FloatArray) -> FloatArray:
+        """Return the transposed matrix times a vector of row weights, (columns,)."""
+        by_task = np.bincount(self.task_of, residuals, minlength=self.task.shape[0])
+        by_orders = np.bincount(self.orders_of, residuals, minlength=self.orders.shape[0])
+        return np.concatenate([self.own.T @ residuals, self.task.T @ by_task, self.orders.T @ by_orders])
+
+
 class _Design:
-    """The sparse matrix of one side, and how its columns become weights again."""
+    """What a regression is shown of one side, and how its coefficients become weights again."""
 
     def __init__(self, data: _Data, side: _Side, sizes: Sequence[int]) -> None:
         from scipy import sparse  # noqa: PLC0415  # comes with scikit-learn, which only fitting needs
@@ -334,15 +372,18 @@ class _Design:
             *(_one_hot(side.cells[:, factor], size) for factor, size in enumerate(sizes)),
             _one_hot(side.tools[:, 0], n_tools, side.tools[:, 0] > 0),
             _one_hot(side.tools[:, 1], n_tools, side.tools[:, 1] > 0),
-            _of_words(data.task_words)[side.run],
-            _of_words(data.sets)[side.orders],
             _one_hot(base, n_bases, base >= 0),
             _one_hot(base, n_bases, (base >= 0) & exposed),
             _one_hot(defence, n_defences, defence >= 0),
             _one_hot(defence, n_defences, (defence >= 0) & exposed),
         ]
-        self._widths = [block.shape[1] for block in blocks]
-        self.matrix = sparse.hstack(blocks, format="csr", dtype=np.float64)
+        self._widths = [*(block.shape[1] for block in blocks), WORD_BINS, WORD_BINS]
+        own = sparse.hstack(blocks, format="csr", dtype=np.float64)
+        tasks: dict[Sequence[int], int] = {}
+        task_of = np.array([tasks.setdefault(words, len(tasks)) for words in data.task_words])
+        self.inputs = _Inputs(
+            own, _of_words(list(tasks)), task_of[side.run], _of_words(data.sets), side.orders
+        )
 
     def weights(self, regression: tuple[FloatArray, float]) -> Weights:
         """Return what a regression found, in the form in which it is looked up."""
@@ -350,8 +391,8 @@ class _Design:
         parts = iter(np.split(coefficients, np.cumsum(self._widths)[:-1]))
         tables = tuple(_rounded(next(parts)) for _ in self.sizes)
         last, before = (self._by_tool(next(parts)) for _ in range(2))
-        task, orders = (_by_word(next(parts)) for _ in range(2))
         base, base_exposed, defence, defence_exposed = (_rounded(next(parts)) for _ in range(4))
+        task, orders = (_by_word(next(parts)) for _ in range(2))
         return Weights(
             bias=round(bias, _DIGITS),
             tables=tables,
@@ -369,17 +410,29 @@ class _Design:
         return {name: round(float(part[number]), _DIGITS) for name, number in self.data.tools.items()}
 
 
-def _regression(matrix: Any, target: BoolArray, penalty: float) -> tuple[FloatArray, float]:
-    """Return coefficients and bias."""
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415  # an extra, and slow to import
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415  # comes with it
+def _regression(inputs: _Inputs, target: BoolArray, penalty: float) -> tuple[FloatArray, float]:
+    """Return coefficients and bias of a ridge-penalised logistic regression; the bias is free.
 
-    # Several threads wait for each other more than they share; and stopping early is one more way to stay near zero.
-    with threadpool_limits(limits=1), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        fitted = LogisticRegression(C=penalty, max_iter=MAX_ITERATIONS).fit(matrix, target)
-    return fitted.coef_[0], float(fitted.intercept_[0])
+    Stops after `MAX_ITERATIONS` in any case: stopping early is one more way to stay near zero.
+    """
+    from scipy.optimize import minimize  # noqa: PLC0415  # as above
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415  # as above
+
+    n, sign = len(inputs), np.where(target, -1.0, 1.0)
+    ridge = 1.0 / (penalty * n)
+
+    def loss(point: FloatArray) -> tuple[float, FloatArray]:
+        coefficients = point[:-1]
+        margins = sign * (inputs.times(coefficients) + point[-1])
+        residuals = sign / (1.0 + np.exp(-margins)) / n
+        value = float(np.logaddexp(0.0, margins).mean() + 0.5 * ridge * (coefficients @ coefficients))
+        return value, np.append(inputs.back(residuals) + ridge * coefficients, residuals.sum())
+
+    start = np.zeros(inputs.own.shape[1] + 2 * WORD_BINS + 1)
+    with threadpool_limits(limits=1), np.errstate(over="ignore"):  # threads would wait more than they share
+        options = {"maxiter": MAX_ITERATIONS, "gtol": TOLERANCE}
+        found = minimize(loss, start, method="L-BFGS-B", jac=True, options=options).x
+    return found[:-1], float(found[-1])
 
 
 def _cross_scores(design: _Design, target: BoolArray, penalty: float) -> FloatArray:
@@ -393,8 +446,8 @@ def _cross_scores(design: _Design, target: BoolArray, penalty: float) -> FloatAr
             raise ChainError(
                 "too few tasks with and without a violation to fit a hazard on some and try it on others"
             )
-        coefficients, bias = _regression(design.matrix[~inside], fitted, penalty)
-        scores[inside] = design.matrix[inside] @ coefficients + bias
+        coefficients, bias = _regression(design.inputs.take(~inside), fitted, penalty)
+        scores[inside] = design.inputs.take(inside).times(coefficients) + bias
     return scores
 
 
