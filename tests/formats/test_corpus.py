@@ -7,6 +7,7 @@ import pytest
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
+from safetydrift.evaluation.replay import replay
 from safetydrift.formats import TrajectoryReader, load_catalogue, load_model, load_space, read_traces
 from safetydrift.formats.corpus import (
     UNCATALOGUED,
@@ -16,9 +17,11 @@ from safetydrift.formats.corpus import (
     corpus_manifest,
 )
 from safetydrift.monitor.fitting import fit_model
+from safetydrift.monitor.foresight import monitor_for
+from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import Notion
 
-RECORDED, SPACE, CATALOGUE = load_space("flow"), load_space("paper"), load_catalogue()
+RECORDED, CATALOGUE = load_space("flow"), load_catalogue()
 
 
 @pytest.fixture(scope="module")
@@ -64,19 +67,30 @@ def test_every_source_is_credited():
     assert set(corpus_credits()) == set(corpus_manifest()["sources"])
 
 
-def test_the_shipped_model_is_the_one_fitted_on_the_shipped_corpus():
+def test_the_tables_of_the_shipped_model_are_those_of_the_shipped_corpus(runs):
     shipped = load_model()
-    runs = list(TrajectoryReader(["corpus"], SPACE, Labeler(CATALOGUE)))
     assert shipped.catalogue == CATALOGUE
+    assert shipped.space == RECORDED
     assert shipped.notion is Notion.LABEL
-    again, _ = fit_model(runs, SPACE, CATALOGUE)
-    assert again.policy.threshold == pytest.approx(shipped.policy.threshold, abs=1e-8)
-    assert again.policy.pending_threshold == pytest.approx(shipped.policy.pending_threshold, abs=1e-8)
+    again, _ = fit_model(runs, RECORDED, CATALOGUE, threshold=0.5)
     for category, table in again.tables.items():
         assert table.counts == shipped.tables[category].counts
         for name in ("within", "uncertain", "eventually", "arrival", "expected_steps"):
             ours, theirs = (np.array(getattr(one, name)) for one in (table, shipped.tables[category]))
             np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=1e-3, equal_nan=True)
+
+
+@pytest.mark.long
+def test_the_hazard_of_the_shipped_model_is_that_of_the_shipped_corpus(runs):
+    shipped = load_model()
+    again, _ = fit_model(runs, RECORDED, CATALOGUE, FitSettings(hazard=True))
+    assert again.policy.threshold == pytest.approx(shipped.policy.threshold, abs=5e-3)
+    assert again.policy.pending_threshold == pytest.approx(shipped.policy.pending_threshold, abs=5e-3)
+    ours, theirs = monitor_for(again), monitor_for(shipped)
+    for run in runs[::5000]:
+        one, other = replay(run, ours), replay(run, theirs)
+        for mine, yours in zip(one.standing, other.standing, strict=True):
+            assert mine.probability == pytest.approx(yours.probability, abs=0.02)
 
 
 @pytest.mark.shared
@@ -103,5 +117,5 @@ def test_a_corpus_can_be_built_of_any_folder_of_sources(shared_traces, tmp_path)
     manifest = build_corpus(tmp_path / "in", tmp_path / "out", RECORDED, CATALOGUE)
     assert manifest["sources"]["tau_bench"]["runs"] == 200
     assert json.loads((tmp_path / "out" / "manifest.json").read_text()) == manifest
-    again = list(TrajectoryReader([tmp_path / "out" / "runs.jsonl.xz"], SPACE, Labeler(CATALOGUE)))
+    again = list(TrajectoryReader([tmp_path / "out" / "runs.jsonl.xz"], RECORDED, Labeler(CATALOGUE)))
     assert len(again) == 200
