@@ -274,6 +274,8 @@ def test_an_interruption_has_its_own_exit_code_and_leaves_nothing_behind(tmp_pat
         [sys.executable, "-m", "safetydrift", "predict", "corpus", "-o", tmp_path / "p.jsonl"],
         stderr=subprocess.PIPE,
         text=True,
+        # A shell that runs the tests in the background has them ignore interruptions, and their children with them.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
     )
     while running.poll() is None and not any(tmp_path.iterdir()):
         time.sleep(0.02)

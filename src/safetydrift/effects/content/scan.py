@@ -11,6 +11,7 @@ import re
 from safetydrift.effects.content.identifiers import holds, mail_addresses, phone_numbers
 from safetydrift.effects.content.patterns import Marks
 from safetydrift.effects.content.secrets import detected, is_hidden
+from safetydrift.effects.expressions import compiled
 from safetydrift.value import Value
 
 TYPE_CHECKING = False
@@ -257,7 +258,7 @@ class Scanner:
     def _matches(self, pattern: ContentPattern, searched: str, place: int) -> Iterator[re.Match[str]]:
         expression = self._compiled.get(pattern.regex)
         if expression is None:
-            expression = self._compiled[pattern.regex] = re.compile(pattern.regex)
+            expression = self._compiled[pattern.regex] = compiled(pattern.regex)
         if pattern.digits:
             yield from expression.finditer(searched, max(place - _RUN_BEFORE, 0), place + _RUN_AFTER)
         else:

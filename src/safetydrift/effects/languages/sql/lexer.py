@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 
+from safetydrift.effects.expressions import compiled
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_STANDARD = re.compile(
+_STANDARD = compiled(
     r"""
     (?P<space> \s+ | --[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/ )
     | (?P<escaped> [eE]'(?:[^'\\]|\\.|'')*+' )
@@ -24,7 +26,7 @@ _STANDARD = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_MYSQL = re.compile(
+_MYSQL = compiled(
     r"""
     (?P<space> \s+ | --(?=\s)[^\n]*+ | \#[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/ )
     | (?P<escaped> [eEnNxXbB]?(?: '(?:[^'\\]|\\.|'')*+' | "(?:[^"\\]|\\.|"")*+" ) )
