@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 
 import pytest
 
@@ -269,6 +270,16 @@ def test_a_pipe_or_a_link_is_written_to_and_not_replaced(traces, tmp_path):
     assert len(real.read_text().splitlines()) == 12 * 3
 
 
+def _interrupted(running, presses=12):
+    """Press the key as a person does, again if need be: Python drops an interruption that falls into a finaliser."""
+    for _ in range(presses):
+        running.send_signal(signal.SIGINT)
+        with suppress(subprocess.TimeoutExpired):
+            return running.communicate(timeout=10)[1]
+    running.kill()
+    return running.communicate()[1]
+
+
 def test_an_interruption_has_its_own_exit_code_and_leaves_nothing_behind(tmp_path):
     running = subprocess.Popen(
         [sys.executable, "-m", "safetydrift", "predict", "corpus", "-o", tmp_path / "p.jsonl"],
@@ -280,8 +291,7 @@ def test_an_interruption_has_its_own_exit_code_and_leaves_nothing_behind(tmp_pat
     while running.poll() is None and not any(tmp_path.iterdir()):
         time.sleep(0.02)
     assert running.poll() is None
-    running.send_signal(signal.SIGINT)
-    assert "interrupted" in running.communicate(timeout=60)[1]
+    assert "interrupted" in _interrupted(running)
     assert running.returncode == 130
     assert not any(tmp_path.iterdir())
 
