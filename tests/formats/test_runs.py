@@ -5,18 +5,26 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safetydrift.effects.history.sources import N_SOURCES
 from safetydrift.errors import SpaceMismatchError, TraceFormatError
 from safetydrift.formats import load_space
 from safetydrift.formats.runs import RunWriter, is_runs_header, read_runs
 from safetydrift.states.dimensions import Accumulation, Dimension
 from safetydrift.states.rules import Rule
 from safetydrift.states.space import StateSpace
+from safetydrift.states.task_words import WORD_BINS
 from safetydrift.states.trajectory import Trajectory, fold
 from safetydrift.trace import Ending, Label
 
 SPACE = load_space("paper")
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 steps = st.one_of(st.none(), st.integers(1, 9))
+
+words = st.lists(st.integers(0, WORD_BINS - 1), max_size=3, unique=True).map(sorted).map(tuple)
+
+
+def per_step(values, n_steps):
+    return st.lists(values, min_size=n_steps, max_size=n_steps).map(tuple)
 
 
 @st.composite
@@ -29,6 +37,10 @@ def trajectories(draw: st.DrawFn) -> Trajectory:
         proposed=proposed,
         states=fold(SPACE, effects),
         tools=tuple(draw(st.lists(texts, min_size=len(effects), max_size=len(effects)))),
+        words=draw(words),
+        orders=draw(per_step(words, len(effects))),
+        heard=draw(per_step(words, len(effects))),
+        sources=draw(per_step(st.integers(0, N_SOURCES - 1), len(effects))),
         source=draw(texts),
         task=draw(texts),
         category=draw(texts),

@@ -253,7 +253,33 @@ def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
         assert monitor.foresee(state, move) == monitor.foresee(
             state, move.replace(effect=READ, orders=(1, 2))
         )
+        assert monitor.foresee(state, move) == monitor.foresee(state, move.replace(heard=(3,)))
         state, past = monitor.follow(state, move), FACTORS.after(past, move)
+
+
+def test_what_the_user_says_later_is_known_at_once_and_weighed_on_its_own(model):
+    weights = model.hazard.standing.replace(heard={task_words("ledger")[0]: 2.0})
+    monitor = monitor_for(model.replace(hazard=model.hazard.replace(standing=weights)))
+    state = monitor.start("files", "Summarise my inbox")
+    asked = monitor.hear(state, "and the ledger")
+    assert asked.past.heard_words == frozenset()  # before the first call it is the task
+    assert asked.past.task_words == frozenset(task_words("Summarise my inbox and the ledger"))
+    called, _ = monitor.check(state, Step(ToolCall("read_file", {"path": "a"}), "nothing"))
+    heard = monitor.hear(called, "ledger")
+    assert heard.past.heard_words == frozenset(task_words("ledger"))
+    assert monitor.verdict(heard).probability > monitor.verdict(called).probability
+    assert monitor.hear(heard, "LEDGER").past is heard.past
+
+
+def test_a_step_with_the_users_words_is_that_of_hearing_them_first(model):
+    monitor = monitor_for(model)
+    state, _ = monitor.check(
+        monitor.start("files", "Summarise my inbox"), Step(ToolCall("read_file", {"path": "a"}), "x")
+    )
+    step = Step(ToolCall("read_file", {"path": "b"}), "y", said="and call the plumber")
+    together, _ = monitor.check(state, step)
+    apart, _ = monitor.check(monitor.hear(state, step.said), step.replace(said=""))
+    assert together == apart
 
 
 def test_live_use_and_replay_walk_the_same_way(model):
@@ -329,8 +355,10 @@ def test_the_regression_is_that_of_scikit_learn():
     rng = np.random.default_rng(3)
     words = sparse.random(7, WORD_BINS, 0.001, "csr", random_state=1)
     own = sparse.csr_matrix(rng.integers(0, 2, (400, 12)).astype(float))
-    inputs = _Inputs(own, words, rng.integers(0, 7, 400), words[:3], rng.integers(0, 3, 400))
-    whole = sparse.hstack([own, words[inputs.task_of], words[:3][inputs.orders_of]]).tocsr()
+    sets = (words, words[:3], words[3:])
+    inputs = _Inputs(own, sets, tuple([rng.integers(0, found.shape[0], 400) for found in sets]))
+    taken = [found[numbers] for found, numbers in zip(sets, inputs.words_of, strict=True)]
+    whole = sparse.hstack([own, *taken]).tocsr()
     assert np.allclose(
         inputs.times(np.arange(whole.shape[1]) / 1e4), whole @ (np.arange(whole.shape[1]) / 1e4)
     )

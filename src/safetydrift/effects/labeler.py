@@ -14,10 +14,12 @@ from safetydrift.effects.arguments import case_of, prose, receivers, server, tab
 from safetydrift.effects.boundary import Boundary
 from safetydrift.effects.catalogue.scales import join, overlay
 from safetydrift.effects.content.scan import Scanner
+from safetydrift.effects.history.delegation import read_by
 from safetydrift.effects.history.fingerprints import carries, fingerprint
 from safetydrift.effects.history.history import NAMED, History
 from safetydrift.effects.history.instructions import InstructionReader
-from safetydrift.effects.history.provenance import decisive, origin_of
+from safetydrift.effects.history.provenance import decisive, origin_of, scalars
+from safetydrift.effects.history.sources import sources_of
 from safetydrift.effects.languages import READERS
 from safetydrift.effects.reading import MAX_TEXT, Reading, UnreadableError, shown
 from safetydrift.states.effect import Effect
@@ -129,7 +131,11 @@ class Labeler:
             return effect
         entry = self._entry(call)
         effect = self._with_content(effect, args, entry)
-        return effect if history is None else self._in_view_of(history, effect, args, entry)
+        if history is None:
+            return effect
+        sources = sources_of(args, decisive(args, self.catalogue.roles), history)
+        effect = self._in_view_of(history, effect, args, entry)
+        return effect.replace(sources=sources) if sources else effect
 
     def effect(self, step: Step, proposed: Effect | None = None, history: History | None = None) -> Effect:
         """Return what a step did.
@@ -152,7 +158,9 @@ class Labeler:
         if not isinstance(result, str) or not result:
             return effect
         effect = self._with_level(effect, result, incoming=True)
-        if history is not None and not self._own(step.call) and self._instructions.passages(result):
+        if history is None or self._own(step.call) or self._delegated(history, step, effect):
+            return effect
+        if self._instructions.passages(result):
             effect = self._raised(effect, {"untrusted": "instructed"}, ("the result speaks to the agent",))
         return effect
 
@@ -170,6 +178,9 @@ class Labeler:
         if not isinstance(result, str) or not result:
             return history
         own = self._own(step.call)
+        files = self._delegated(history, step, effect)
+        if files:
+            return history.hears_through(files, result)
         sensitive = None
         findings = self._found_in(result)
         whole = effect["data"] in self.catalogue.leaks
@@ -181,6 +192,14 @@ class Labeler:
             )
         passages = () if own else self._instructions.passages(result)
         return history.sees(result, own=own, passages=passages, sensitive=sensitive)
+
+    def _delegated(self, history: History, step: Step, effect: Effect) -> frozenset[str]:
+        """Return the files in which the user said that the task stands, if the call read one of them and no more."""
+        if not history.delegated or step.error is not None:
+            return frozenset()
+        reads = effect["tool"] == self.catalogue.scales.levels("tool")[0]
+        args = table(step.call.args) if reads else None
+        return read_by((text for _, text in scalars(args or {})), history.delegated)
 
     def _own(self, call: ToolCall) -> bool:
         """Whether what a call brings back was written by nobody outside."""

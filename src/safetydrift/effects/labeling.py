@@ -29,11 +29,17 @@ def label_trace(
         Where to count, by (layer that decided, tool name), how the effects were found; layers are those of
         `Effect.source`.
     """
-    proposed, effects, kinds, orders = [], [], [], []
+    proposed, effects, kinds, orders, sources = [], [], [], [], []
+    heard: list[tuple[int, ...]] = []
     history = History().hears(trace.prompt) if trace.prompt else History()
+    words = task_words(trace.prompt)
     for step in trace.steps:
         if step.said:
-            history = history.hears(step.said)
+            silent, history = history, history.hears(step.said)
+            if heard:
+                heard[-1] = bins([*heard[-1], *history.heard_since(silent)])
+            else:
+                words = tuple(sorted({*words, *task_words(step.said)}))
         intended = labeler.propose(step.call, history)
         happened = labeler.effect(step, intended, history)
         before, history = history, labeler.remember(history, step, happened)
@@ -41,6 +47,8 @@ def label_trace(
         effects.append(space.effect_index(happened))
         kinds.append(intended.kinds)
         orders.append(bins(history.ordered_since(before)))
+        sources.append(intended.sources)
+        heard.append(bins(history.heard_since(before)))
         if tally is not None:
             key = (intended.source, step.call.name)
             tally[key] = tally.get(key, 0) + 1
@@ -50,8 +58,10 @@ def label_trace(
         effects=tuple(effects),
         proposed=tuple(proposed),
         kinds=tuple(kinds),
-        words=task_words(trace.prompt),
+        words=words,
         orders=tuple(orders) if any(orders) else (),
+        sources=tuple(sources) if any(sources) else (),
+        heard=tuple(heard) if any(heard) else (),
         tools=tuple([step.call.name for step in trace.steps]),
         source=trace.source,
         task=trace.task,

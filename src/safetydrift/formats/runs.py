@@ -2,7 +2,7 @@
 
 A JSON Lines file. The first line is a header::
 
-    {"format": "safetydrift.runs/2", "space": {..}, "space_identity": "..", "catalogue": ".."}
+    {"format": "safetydrift.runs/3", "space": {..}, "space_identity": "..", "catalogue": ".."}
 
 and every other line is a set of words or a run::
 
@@ -17,7 +17,9 @@ are steps, ``proposed`` is left out where it equals ``effects``, and so is every
 ``kinds``, where any call would complete a violation, has one number per step: bit ``i`` stands for kind ``i`` of
 `KINDS`, in that order. Sets of words count from 0; words are as `task_words` numbers them. Of a run, ``words`` is the
 set of its task's words, where the task is known; ``orders`` has, by the number of the step, that of what its result
-said to the agent as if it gave orders. A set comes before the first run that names it.
+said to the agent as if it gave orders, and ``heard`` that of what the user said before the next. A set comes before
+the first run that names it. ``sources``, where any call was made after orders, has one number per step, as `unpacked`
+reads them.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from safetydrift.effects.catalogue.acts import KINDS
+from safetydrift.effects.history.sources import N_SOURCES
 from safetydrift.errors import SpaceMismatchError, TraceFormatError
 from safetydrift.formats.native import RecordedLabel
 from safetydrift.states.projection import project, projection
@@ -39,7 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import IO
 
-RUNS_FORMAT = "safetydrift.runs/2"
+RUNS_FORMAT = "safetydrift.runs/3"
 
 
 class _Header(msgspec.Struct, forbid_unknown_fields=True):
@@ -58,6 +61,8 @@ class _Run(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     kinds: list[int] = []
     words: int | None = None
     orders: dict[str, int] = {}
+    heard: dict[str, int] = {}
+    sources: list[int] = []
     source: str = ""
     task: str = ""
     category: str = ""
@@ -125,7 +130,10 @@ def encode_run(run: Trajectory, sets: dict[tuple[int, ...], int] | None = None) 
             lines.append(_encode(_Words(list(found))))
         return sets[found]
 
-    orders = {str(step): number(found) for step, found in enumerate(run.orders, 1) if found}
+    orders, heard = (
+        {str(step): number(found) for step, found in enumerate(sets_of, 1) if found}
+        for sets_of in (run.orders, run.heard)
+    )
     words = number(run.words) if run.words else None
     line = _encode(
         _Run(
@@ -137,6 +145,8 @@ def encode_run(run: Trajectory, sets: dict[tuple[int, ...], int] | None = None) 
             kinds=[_bits(kinds) for kinds in run.kinds] if any(run.kinds) else [],
             words=words,
             orders=orders,
+            heard=heard,
+            sources=list(run.sources) if any(run.sources) else [],
             source=run.source,
             task=run.task,
             category=run.category,
@@ -244,9 +254,14 @@ def _check(run: _Run, space: StateSpace, n_sets: int) -> None:
         not 0 <= bits < len(_KINDS_OF) for bits in run.kinds
     ):
         raise ValueError("the kinds of violation are not one set per step")
-    if not run.orders.keys() <= {str(step) for step in range(1, len(run.effects) + 1)}:
-        raise ValueError("orders stand at a step that the run does not have")
-    named = [*run.orders.values()] if run.words is None else [run.words, *run.orders.values()]
+    if len(run.sources) not in {0, len(run.effects)} or any(
+        not 0 <= number < N_SOURCES for number in run.sources
+    ):
+        raise ValueError("the sources of arguments are not one number per step")
+    steps = {str(step) for step in range(1, len(run.effects) + 1)}
+    if not (run.orders.keys() <= steps and run.heard.keys() <= steps):
+        raise ValueError("orders, or words of the user, stand at a step that the run does not have")
+    named = [*run.orders.values(), *run.heard.values(), *([] if run.words is None else [run.words])]
     if any(not 0 <= number < n_sets for number in named):
         raise ValueError("it names a set of words that did not come before it")
     if any(not 0 <= effect < space.n_states for effect in (*run.effects, *proposed)):
@@ -266,14 +281,9 @@ def _trajectory(
         tools=tuple(run.tools),
         kinds=tuple([_KINDS_OF[bits] for bits in run.kinds]),
         words=() if run.words is None else sets[run.words],
-        orders=tuple(
-            [
-                sets[run.orders[str(step)]] if str(step) in run.orders else ()
-                for step in range(1, len(run.states))
-            ]
-        )
-        if run.orders
-        else (),
+        orders=_by_step(run.orders, sets, len(run.effects)),
+        heard=_by_step(run.heard, sets, len(run.effects)),
+        sources=tuple(run.sources),
         source=run.source,
         task=run.task,
         category=run.category,
@@ -282,3 +292,9 @@ def _trajectory(
         label=run.label.label(),
     )
     return trajectory if translation is None else project(trajectory, translation, space)
+
+
+def _by_step(named: dict[str, int], sets: list[tuple[int, ...]], n_steps: int) -> tuple[tuple[int, ...], ...]:
+    if not named:
+        return ()
+    return tuple([sets[named[str(step)]] if str(step) in named else () for step in range(1, n_steps + 1)])

@@ -13,6 +13,7 @@ from collections import namedtuple
 from functools import lru_cache
 from zlib import crc32
 
+from safetydrift.effects.history.sources import N_SOURCES, unpacked
 from safetydrift.errors import SpaceMismatchError
 from safetydrift.states.task_words import WORD_BINS
 
@@ -68,6 +69,14 @@ PROPOSAL_NAMES = (
     "named in orders and task, tool used before, orders",
     "origin, reversibility, capability",
     "origin, kinds, named in orders",
+    "words of orders, words of the user",
+    "how many words of orders",
+    "worst value, values from orders",
+    "words of orders, named in orders",
+    "words of orders, reversibility, capability",
+    "words of orders, named in orders and task",
+    "worst value, reversibility, capability",
+    "words of orders, worst value",
 )
 """The factors that a proposed call adds, in the order of `proposal_cells`."""
 
@@ -84,7 +93,8 @@ _BIT = {kind: 1 << position for position, kind in enumerate(KINDS)}
 _Fields = namedtuple(  # noqa: PYI024  # typing is not imported beside an agent
     "_Fields",
     "steps order_age n_orders order_words task_words tools new_age repeats failures network irreversible flagged "
-    "worst_origin foreign instructed followed closest closeness off_task last before last_effect effect_before",
+    "worst_origin foreign instructed followed closest closeness off_task last before last_effect effect_before "
+    "heard_words",
 )
 
 
@@ -114,6 +124,8 @@ class Covariates(_Fields):
         Calls whose tool the task names with no word.
     last, before, last_effect, effect_before
         The last two tools, and the effects of the last two calls counted from 1; empty and 0 before the first.
+    heard_words
+        The words that the user has said since the task, himself or through a file that he said the task stands in.
     """
 
     __slots__ = ()
@@ -123,8 +135,27 @@ class Covariates(_Fields):
         """Return the covariates of a run that has not made a call yet."""
         return cls(
             0, LONG_AGO, 0, _NO_WORDS, frozenset(task_words), _NO_WORDS,
-            LONG_AGO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "", "", 0, 0,
+            LONG_AGO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "", "", 0, 0, _NO_WORDS,
         )  # fmt: skip
+
+    def asked(self, words: Sequence[int]) -> Covariates:
+        """Return the covariates with more words of the task."""
+        return self._replace(task_words=self.task_words.union(words))
+
+    def hears(self, words: Sequence[int]) -> Covariates:
+        """Return the covariates after the user has said something more."""
+        return self._replace(heard_words=self.heard_words.union(words)) if words else self
+
+
+_SOURCE_SIZES = (36, 7, 25, 24, 72, 96, 60, 30)
+
+
+def _of_sources(sources: int) -> tuple[int, int, int, int, int]:
+    ordered, said, count, worst, instructed = unpacked(sources)
+    return ordered, 6 * ordered + said, count, 5 * worst + instructed, worst
+
+
+_SOURCES = tuple([_of_sources(sources) for sources in range(N_SOURCES)])
 
 
 class Factors:
@@ -168,7 +199,7 @@ class Factors:
         self._data = tuple([row[column["data"]] for row in digits])
         n = space.n_states
         self.standing_sizes = (n, 12, 32, 120, n + 1, n + 1, 7, 7, 6, 5, 5, 5, 5, 4, 4, 9, 96, 6, 32, 32, 9)
-        self.proposal_sizes = (n, n, 64, 20, 16, 256, 60, 5 * 64 * 4)
+        self.proposal_sizes = (n, n, 64, 20, 16, 256, 60, 5 * 64 * 4, *_SOURCE_SIZES)
 
     # -- along a run --------------------------------------------------------------------------------------
 
@@ -177,7 +208,7 @@ class Factors:
         (
             steps, order_age, n_orders, order_words, task_words, tools, new_age, repeats, failures, network,
             irreversible, flagged, worst_origin, foreign, instructed, followed, closest, _, off_task, last, _,
-            last_effect, _,
+            last_effect, _, heard_words,
         ) = past  # fmt: skip
         tool, effect, proposed = move.tool, move.effect, move.proposed
         closeness = likeness(tool, order_words) if order_words else 0
@@ -211,6 +242,7 @@ class Factors:
             last,
             effect + 1,
             last_effect,
+            heard_words.union(move.heard) if move.heard else heard_words,
         )
 
     def standing_cells(self, state: int, past: Covariates) -> tuple[int, ...]:
@@ -218,6 +250,7 @@ class Factors:
         (
             steps, order_age, n_orders, _, _, tools, new_age, repeats, failures, network, irreversible, flagged,
             worst_origin, foreign, instructed, followed, closest, closeness, off_task, _, _, last_effect, effect_before,
+            _,
         ) = past  # fmt: skip
         calls = _STEPS[steps] if steps <= _MOST_STEPS else 10 if steps <= 24 else _FAR  # noqa: PLR2004
         age = _NEVER if not n_orders else _AGES[order_age] if order_age < 10 else _OLD  # noqa: PLR2004
@@ -254,6 +287,8 @@ class Factors:
         age = _NEVER if not n_orders else _AGES[order_age] if order_age < 10 else _OLD  # noqa: PLR2004
         origin = self._origin[proposed]
         kinds = sum([_BIT[kind] for kind in move.kinds]) if move.kinds else 0
+        change = 4 * self._reversibility[proposed] + self._tool[proposed]
+        share, both, count, values, worst = _SOURCES[move.sources]
         return (
             proposed,
             self._space.successors(state)[proposed],
@@ -261,8 +296,16 @@ class Factors:
             4 * origin + ordered,
             4 * ordered + named,
             64 * ordered + 16 * named + 8 * (tool in past.tools) + age,
-            12 * origin + 4 * self._reversibility[proposed] + self._tool[proposed],
+            12 * origin + change,
             256 * origin + 4 * kinds + ordered,
+            both,
+            count,
+            values,
+            4 * share + ordered,
+            12 * share + change,
+            16 * share + 4 * ordered + named,
+            12 * worst + change,
+            5 * share + worst,
         )
 
 

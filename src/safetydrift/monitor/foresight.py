@@ -71,6 +71,16 @@ class ForesightMonitor(LookupMonitor):
 
     # -- following one trajectory -----------------------------------------------------------------------
 
+    def hear(self, state: TrajectoryState, text: str) -> TrajectoryState:
+        """Return the state after the user has said something more."""
+        later = super().hear(state, text)
+        past, before = state.past, state.history
+        if past is None or before is None or later.history is None:
+            return later
+        if past.steps:
+            return later.replace(past=past.hears(bins(later.history.heard_since(before))))
+        return later.replace(past=past.asked(task_words(text)))
+
     def start(self, category: str = AGGREGATE, task: str = "", pipeline: str = "") -> TrajectoryState:
         """Return the state of a run that has not made a call yet.
 
@@ -103,11 +113,13 @@ class ForesightMonitor(LookupMonitor):
         effect = self.labeler.effect(step, proposed, history)
         index = self._space.effect_index
         orders: tuple[int, ...] = ()
+        heard: tuple[int, ...] = ()
         later = history
         if history is not None:
             later = self.labeler.remember(history, step, effect)
-            orders = bins(later.ordered_since(history))
-        move = Move(_name(step.call), index(proposed), index(effect), proposed.kinds, orders)
+            orders, heard = bins(later.ordered_since(history)), bins(later.heard_since(history))
+        sources = proposed.sources
+        move = Move(_name(step.call), index(proposed), index(effect), proposed.kinds, orders, sources, heard)
         after = self._after(state, move, later)
         return after, self.verdict(after)
 
@@ -115,7 +127,7 @@ class ForesightMonitor(LookupMonitor):
         """Judge a call before it is made: its effect is read as proposed, and nothing is recorded."""
         effect = self.labeler.propose(call, state.history)
         index = self._space.effect_index(effect)
-        return self.foresee(state, Move(_name(call), index, index, effect.kinds))
+        return self.foresee(state, Move(_name(call), index, index, effect.kinds, sources=effect.sources))
 
     # -- walking a recorded run -------------------------------------------------------------------------
 

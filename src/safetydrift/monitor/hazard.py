@@ -37,8 +37,9 @@ class Weights(Value):
         Weight by cell, for every factor in its order.
     last, before
         Weight by name of the last tool and of the one before it; for proposals, of the proposed tool and the last.
-    task, orders
-        Weight by word of the task, and of the orders so far. A set of n words counts with its sum over the root of n.
+    task, orders, heard
+        Weight by word of the task, of the orders so far, and of what the user has said since the task. A set of n
+        words counts with its sum over the root of n.
     base, base_exposed
         Weight by number of the model; the second once orders have been read.
     defence, defence_exposed
@@ -52,6 +53,7 @@ class Weights(Value):
         "bias",
         "defence",
         "defence_exposed",
+        "heard",
         "last",
         "orders",
         "tables",
@@ -63,6 +65,7 @@ class Weights(Value):
     before: Mapping[str, float]
     task: Mapping[int, float]
     orders: Mapping[int, float]
+    heard: Mapping[int, float]
     base: tuple[float, ...]
     base_exposed: tuple[float, ...]
     defence: tuple[float, ...]
@@ -77,6 +80,7 @@ class Weights(Value):
         before: Mapping[str, float],
         task: Mapping[int, float],
         orders: Mapping[int, float],
+        heard: Mapping[int, float],
         base: tuple[float, ...],
         base_exposed: tuple[float, ...],
         defence: tuple[float, ...],
@@ -89,6 +93,7 @@ class Weights(Value):
             before=before,
             task=task,
             orders=orders,
+            heard=heard,
             base=base,
             base_exposed=base_exposed,
             defence=defence,
@@ -125,14 +130,17 @@ class Score:
             The two tools whose names count, the later first.
         """
         return (
-            self._of_run(past.task_words, past.order_words, pipeline)
+            self._of_run(past.task_words, past.order_words, past.heard_words, pipeline)
             + self._of_tools(tools)
             + sum(map(getitem, self.weights.tables, cells))
         )
 
-    def _run(self, task: frozenset[int], orders: frozenset[int], pipeline: Pipeline) -> float:
+    def _run(
+        self, task: frozenset[int], orders: frozenset[int], heard: frozenset[int], pipeline: Pipeline
+    ) -> float:
         weights = self.weights
-        score = weights.bias + _of_words(weights.task, task) + _of_words(weights.orders, orders)
+        score = weights.bias + _of_words(weights.task, task)
+        score += _of_words(weights.orders, orders) + _of_words(weights.heard, heard)
         if pipeline.base >= 0:
             score += weights.base[pipeline.base] + (weights.base_exposed[pipeline.base] if orders else 0.0)
         if pipeline.defence >= 0:

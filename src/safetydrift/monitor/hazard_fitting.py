@@ -35,7 +35,9 @@ PENALTY = 0.1
 PROPOSAL_PENALTY = 0.3
 """The same for proposals, of which fewer are violations."""
 WORD_SCALE = 2.0
-"""How much more a set of words may weigh than a cell: words enter as unit vectors of this length."""
+"""How much more a set of words may weigh than a cell: words enter as vectors of this length."""
+HEARD_SCALE = 16.0
+"""The same for what the user says later: with a task that stands in a file, it is all that is known of the task."""
 FOLDS = 5
 """Folds of tasks from which the links are fitted."""
 MAX_ITERATIONS = 80
@@ -58,6 +60,8 @@ class _Side:
     """Position of the run, by row."""
     orders: IntArray
     """Number of the set of orders' words, by row; 0 for none."""
+    heard: IntArray
+    """The same for what the user has said since the task."""
     left: IntArray
     """Calls until the violation has happened, by row; a large number where there is none."""
 
@@ -200,13 +204,15 @@ def _walk(used: Sequence[tuple[Trajectory, ObservedRun]], space: StateSpace) -> 
     sides = (_Rows(), _Rows())
     for number, (run, seen) in enumerate(used):
         for standing, past, state, move, left in _points(run, seen, factors):
-            orders = sets.setdefault(past.order_words, len(sets))
+            orders, heard = (
+                sets.setdefault(found, len(sets)) for found in (past.order_words, past.heard_words)
+            )
             if standing:
                 cells = factors.standing_cells(state, past)
-                sides[0].add(cells, (tools[past.last], tools[past.before]), number, orders, left)
+                sides[0].add(cells, (tools[past.last], tools[past.before], number, orders, heard, left))
             else:
                 cells = factors.standing_cells(state, past) + factors.proposal_cells(state, past, move)
-                sides[1].add(cells, (tools[move.tool], tools[past.last]), number, orders, left)
+                sides[1].add(cells, (tools[move.tool], tools[past.last], number, orders, heard, left))
     return _Data(
         standing=sides[0].side(),
         proposal=sides[1].side(),
@@ -245,11 +251,11 @@ class _Rows:
 
     def __init__(self) -> None:
         self._cells: list[tuple[int, ...]] = []
-        self._rest: list[tuple[int, int, int, int, int]] = []
+        self._rest: list[tuple[int, int, int, int, int, int]] = []
 
-    def add(self, cells: tuple[int, ...], tools: tuple[int, int], run: int, orders: int, left: int) -> None:
+    def add(self, cells: tuple[int, ...], rest: tuple[int, int, int, int, int, int]) -> None:
         self._cells.append(cells)
-        self._rest.append((*tools, run, orders, left))
+        self._rest.append(rest)
 
     def side(self) -> _Side:
         rest = np.array(self._rest, dtype=np.int64)
@@ -258,7 +264,8 @@ class _Rows:
             tools=rest[:, :2],
             run=rest[:, 2],
             orders=rest[:, 3],
-            left=rest[:, 4],
+            heard=rest[:, 4],
+            left=rest[:, 5],
         )
 
 
@@ -322,39 +329,42 @@ def _task_numbers(tasks: Sequence[tuple[str, str, str]]) -> IntArray:
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """A wide matrix in three parts, because many rows share the words of their task and of the orders they saw.
+    """A wide matrix in parts, because many rows share the words of their task and of the orders they saw.
 
-    Its columns are those of ``own``, then words of the task, then words of orders.
+    Its columns are those of ``own``, then words of the task, of orders, and of what the user said later.
     """
 
     own: Any
     """Sparse, (rows, columns)."""
-    task: Any
-    """Sparse, (sets, `WORD_BINS`)."""
-    task_of: IntArray
-    """Number of the set of task words, by row."""
-    orders: Any
-    orders_of: IntArray
+    words: tuple[Any, ...]
+    """Sparse, (sets, `WORD_BINS`) each."""
+    words_of: tuple[IntArray, ...]
+    """Number of the set, by row."""
 
     def __len__(self) -> int:
-        return len(self.task_of)
+        return len(self.words_of[0])
 
     def take(self, chosen: BoolArray) -> _Inputs:
         """Return some of the rows."""
-        return _Inputs(self.own[chosen], self.task, self.task_of[chosen], self.orders, self.orders_of[chosen])
+        return _Inputs(self.own[chosen], self.words, tuple([numbers[chosen] for numbers in self.words_of]))
 
     def times(self, coefficients: FloatArray) -> FloatArray:
         """Return the matrix times a vector of column weights, (rows,)."""
-        own, task, orders = np.split(coefficients, [self.own.shape[1], self.own.shape[1] + WORD_BINS])
-        product: FloatArray = self.own @ own
-        product += (self.task @ task)[self.task_of] + (self.orders @ orders)[self.orders_of]
+        first = self.own.shape[1]
+        product: FloatArray = self.own @ coefficients[:first]
+        for words, numbers, part in zip(
+            self.words, self.words_of, np.split(coefficients[first:], len(self.words)), strict=True
+        ):
+            product += (words @ part)[numbers]
         return product
 
     def back(self, residuals: FloatArray) -> FloatArray:
         """Return the transposed matrix times a vector of row weights, (columns,)."""
-        by_task = np.bincount(self.task_of, residuals, minlength=self.task.shape[0])
-        by_orders = np.bincount(self.orders_of, residuals, minlength=self.orders.shape[0])
-        return np.concatenate([self.own.T @ residuals, self.task.T @ by_task, self.orders.T @ by_orders])
+        parts = [
+            words.T @ np.bincount(numbers, residuals, minlength=words.shape[0])
+            for words, numbers in zip(self.words, self.words_of, strict=True)
+        ]
+        return np.concatenate([self.own.T @ residuals, *parts])
 
 
 class _Design:
@@ -377,12 +387,18 @@ class _Design:
             _one_hot(defence, n_defences, defence >= 0),
             _one_hot(defence, n_defences, (defence >= 0) & exposed),
         ]
-        self._widths = [*(block.shape[1] for block in blocks), WORD_BINS, WORD_BINS]
+        self._widths = [*(block.shape[1] for block in blocks), WORD_BINS, WORD_BINS, WORD_BINS]
         own = sparse.hstack(blocks, format="csr", dtype=np.float64)
         tasks: dict[Sequence[int], int] = {}
         task_of = np.array([tasks.setdefault(words, len(tasks)) for words in data.task_words])
         self.inputs = _Inputs(
-            own, _of_words(list(tasks)), task_of[side.run], _of_words(data.sets), side.orders
+            own,
+            (
+                _of_words(list(tasks), WORD_SCALE),
+                _of_words(data.sets, WORD_SCALE),
+                _of_words(data.sets, HEARD_SCALE),
+            ),
+            (task_of[side.run], side.orders, side.heard),
         )
 
     def weights(self, regression: tuple[FloatArray, float]) -> Weights:
@@ -392,7 +408,9 @@ class _Design:
         tables = tuple(_rounded(next(parts)) for _ in self.sizes)
         last, before = (self._by_tool(next(parts)) for _ in range(2))
         base, base_exposed, defence, defence_exposed = (_rounded(next(parts)) for _ in range(4))
-        task, orders = (_by_word(next(parts)) for _ in range(2))
+        task, orders, heard = (
+            _by_word(next(parts), scale) for scale in (WORD_SCALE, WORD_SCALE, HEARD_SCALE)
+        )
         return Weights(
             bias=round(bias, _DIGITS),
             tables=tables,
@@ -400,6 +418,7 @@ class _Design:
             before=before,
             task=task,
             orders=orders,
+            heard=heard,
             base=base,
             base_exposed=base_exposed,
             defence=defence,
@@ -428,7 +447,7 @@ def _regression(inputs: _Inputs, target: BoolArray, penalty: float) -> tuple[Flo
         value = float(np.logaddexp(0.0, margins).mean() + 0.5 * ridge * (coefficients @ coefficients))
         return value, np.append(inputs.back(residuals) + ridge * coefficients, residuals.sum())
 
-    start = np.zeros(inputs.own.shape[1] + 2 * WORD_BINS + 1)
+    start = np.zeros(inputs.own.shape[1] + len(inputs.words) * WORD_BINS + 1)
     with threadpool_limits(limits=1), np.errstate(over="ignore"):  # threads would wait more than they share
         options = {"maxiter": MAX_ITERATIONS, "gtol": TOLERANCE}
         found = minimize(loss, start, method="L-BFGS-B", jac=True, options=options).x
@@ -473,13 +492,13 @@ def _one_hot(numbers: IntArray, size: int, present: BoolArray | None = None) -> 
     return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(numbers), size))
 
 
-def _of_words(sets: Sequence[Iterable[int]]) -> Any:
+def _of_words(sets: Sequence[Iterable[int]], scale: float) -> Any:
     from scipy import sparse  # noqa: PLC0415  # as above
 
     lengths = np.array([len(tuple(words)) for words in sets])
     columns = np.array([word for words in sets for word in words], dtype=np.int64)
     rows = np.repeat(np.arange(len(sets)), lengths)
-    values = WORD_SCALE / np.sqrt(np.repeat(lengths, lengths))
+    values = scale / np.sqrt(np.repeat(lengths, lengths))
     return sparse.csr_matrix((values, (rows, columns)), shape=(len(sets), WORD_BINS))
 
 
@@ -487,6 +506,6 @@ def _rounded(part: FloatArray) -> tuple[float, ...]:
     return tuple(np.round(part, _DIGITS).tolist())
 
 
-def _by_word(part: FloatArray) -> dict[int, float]:
-    scaled = np.round(part * WORD_SCALE, 3)
+def _by_word(part: FloatArray, scale: float) -> dict[int, float]:
+    scaled = np.round(part * scale, 3)
     return {int(word): float(scaled[word]) for word in np.flatnonzero(scaled)}

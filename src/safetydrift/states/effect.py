@@ -32,11 +32,24 @@ class Effect(Value):
         Whether content goes there.
     destinations
         Hosts, addresses and recipients that text in a language was found to send to, as written.
+    sources
+        Where the words of the arguments come from, once strangers have given orders; see
+        `safetydrift.effects.history.sources`. 0 before.
     confidence
         How sure we are: the probability that a reviewer would give the same levels. Between 0 and 1.
     """
 
-    __slots__ = ("confidence", "destinations", "external", "kinds", "leaves", "levels", "reasons", "source")
+    __slots__ = (
+        "confidence",
+        "destinations",
+        "external",
+        "kinds",
+        "leaves",
+        "levels",
+        "reasons",
+        "source",
+        "sources",
+    )
     levels: tuple[tuple[str, str], ...]
     source: str
     reasons: tuple[str, ...]
@@ -44,6 +57,7 @@ class Effect(Value):
     external: bool
     leaves: bool
     destinations: tuple[str, ...]
+    sources: int
     confidence: float
 
     def __init__(
@@ -56,6 +70,7 @@ class Effect(Value):
         external: bool = False,
         leaves: bool = False,
         destinations: tuple[str, ...] = (),
+        sources: int = 0,
         confidence: float = 1.0,
     ) -> None:
         pairs = levels if isinstance(levels, tuple) else tuple(levels.items())
@@ -67,6 +82,7 @@ class Effect(Value):
             external=external,
             leaves=leaves,
             destinations=destinations,
+            sources=sources,
             confidence=confidence,
         )
 

@@ -51,28 +51,38 @@ class Move(Value):
         The kinds of violation it would complete, as proposed.
     orders
         The words of what its result said to the agent as if it gave orders (`Trajectory.orders`).
+    sources
+        Where the words of its arguments come from (`Effect.sources`).
+    heard
+        The words that the user has said since, himself or through a file (`Trajectory.heard`).
     """
 
-    __slots__ = ("effect", "kinds", "orders", "proposed", "tool")
+    __slots__ = ("effect", "heard", "kinds", "orders", "proposed", "sources", "tool")
     tool: str
     proposed: int
     effect: int
     kinds: tuple[str, ...]
     orders: tuple[int, ...]
+    sources: int
+    heard: tuple[int, ...]
 
-    def __init__(  # one is made at every step, and keywords cost
+    def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
         self,
         tool: str,
         proposed: int,
         effect: int,
         kinds: tuple[str, ...] = (),
         orders: tuple[int, ...] = (),
+        sources: int = 0,
+        heard: tuple[int, ...] = (),
     ) -> None:
         set_field(self, "tool", tool)
         set_field(self, "proposed", proposed)
         set_field(self, "effect", effect)
         set_field(self, "kinds", kinds)
         set_field(self, "orders", orders)
+        set_field(self, "sources", sources)
+        set_field(self, "heard", heard)
 
 
 class Trajectory(Value):
@@ -97,12 +107,18 @@ class Trajectory(Value):
         The words of the task, as `task_words` gives them.
     orders
         Per step, the words of what its result said to the agent as if it gave orders, in the same form; empty for most.
+    sources
+        Per step, where the words of the proposed call's arguments come from (`Effect.sources`).
+    heard
+        Per step, the words that the user has said between it and the next, himself or through a file that he said
+        the task stands in; in the same form, and empty for most.
     """
 
     __slots__ = (
         "category",
         "effects",
         "ending",
+        "heard",
         "id",
         "kinds",
         "label",
@@ -110,6 +126,7 @@ class Trajectory(Value):
         "orders",
         "proposed",
         "source",
+        "sources",
         "states",
         "task",
         "tools",
@@ -127,6 +144,8 @@ class Trajectory(Value):
     kinds: tuple[tuple[str, ...], ...]
     words: tuple[int, ...]
     orders: tuple[tuple[int, ...], ...]
+    sources: tuple[int, ...]
+    heard: tuple[tuple[int, ...], ...]
     ending: Ending
     label: Label
 
@@ -140,6 +159,8 @@ class Trajectory(Value):
         kinds: tuple[tuple[str, ...], ...] = (),
         words: tuple[int, ...] = (),
         orders: tuple[tuple[int, ...], ...] = (),
+        sources: tuple[int, ...] = (),
+        heard: tuple[tuple[int, ...], ...] = (),
         tools: tuple[str, ...] = (),
         source: str = "",
         task: str = "",
@@ -161,6 +182,8 @@ class Trajectory(Value):
             kinds=kinds or ((),) * len(effects),
             words=words,
             orders=orders or ((),) * len(effects),
+            sources=sources or (0,) * len(effects),
+            heard=heard or ((),) * len(effects),
             ending=ending,
             label=Label() if label is None else label,
         )
@@ -173,7 +196,9 @@ class Trajectory(Value):
     def moves(self) -> Iterator[Move]:
         """Yield every call, in order."""
         tools = self.tools or ("",) * len(self.effects)
-        return map(Move, tools, self.proposed, self.effects, self.kinds, self.orders)
+        return map(
+            Move, tools, self.proposed, self.effects, self.kinds, self.orders, self.sources, self.heard
+        )
 
 
 class ObservedRun(Value):

@@ -6,6 +6,7 @@ and fingerprints of what was sensitive. It holds no text that came back from a t
 
 from __future__ import annotations
 
+from safetydrift.effects.history.delegation import MAX_DELEGATED, delegated_by
 from safetydrift.effects.history.fingerprints import passages_of
 from safetydrift.effects.history.words import digests, parts_of, word_digests, words
 from safetydrift.value import Value, set_field
@@ -47,6 +48,8 @@ class History(Value):
         Fingerprints of what was sensitive, the newest last.
     repeatable
         Digests of the passages of the user's own words: carrying these out is no leak.
+    delegated
+        Files in which the task stands by the user's words, and which have not been read yet.
 
     Examples
     --------
@@ -55,7 +58,16 @@ class History(Value):
     ('named', 'unknown')
     """
 
-    __slots__ = ("foreign", "instructed", "own", "repeatable", "said", "sensitive", "task_known")
+    __slots__ = (
+        "delegated",
+        "foreign",
+        "instructed",
+        "own",
+        "repeatable",
+        "said",
+        "sensitive",
+        "task_known",
+    )
     task_known: bool
     said: frozenset[str]
     own: Seen
@@ -63,6 +75,7 @@ class History(Value):
     instructed: Seen
     sensitive: tuple[Fingerprints, ...]
     repeatable: frozenset[int]
+    delegated: frozenset[str]
 
     def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
         self,
@@ -73,6 +86,7 @@ class History(Value):
         instructed: Seen = (),
         sensitive: tuple[Fingerprints, ...] = (),
         repeatable: frozenset[int] = frozenset(),
+        delegated: frozenset[str] = frozenset(),
     ) -> None:
         set_field(self, "task_known", task_known)
         set_field(self, "said", said)
@@ -81,6 +95,7 @@ class History(Value):
         set_field(self, "instructed", instructed)
         set_field(self, "sensitive", sensitive)
         set_field(self, "repeatable", repeatable)
+        set_field(self, "delegated", delegated)
 
     def hears(self, text: str) -> History:
         """Return the history after the user has said something."""
@@ -90,7 +105,13 @@ class History(Value):
         said = self.said | news if len(self.said) + len(news) <= MAX_SAID else self.said
         repeatable = self.repeatable | passages_of(text)
         repeatable = repeatable if len(repeatable) <= MAX_SEEN else self.repeatable
-        return self.replace(task_known=True, said=said, repeatable=repeatable)
+        delegated = self.delegated | delegated_by(text)
+        delegated = delegated if len(delegated) <= MAX_DELEGATED else self.delegated
+        return self.replace(task_known=True, said=said, repeatable=repeatable, delegated=delegated)
+
+    def hears_through(self, files: frozenset[str], text: str) -> History:
+        """Return the history after files that the user delegated to have said something; what they name is no task."""
+        return self.hears(text).replace(delegated=self.delegated - files)
 
     def sees(
         self,
@@ -122,7 +143,12 @@ class History(Value):
             _newest(self.instructed, *map(word_digests, passages)) if passages else self.instructed,
             (*self.sensitive, sensitive)[-MAX_TEXTS:] if sensitive else self.sensitive,
             self.repeatable,
+            self.delegated,
         )
+
+    def heard_since(self, before: History) -> tuple[int, ...]:
+        """Return digests of the words that the user has said since an earlier moment, himself or through a file."""
+        return () if self.said is before.said else digests(self.said - before.said)
 
     def ordered_since(self, before: History) -> frozenset[int]:
         """Return digests of the words that passages which speak to the agent have brought since an earlier moment."""

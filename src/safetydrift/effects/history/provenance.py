@@ -58,13 +58,18 @@ def scalars(args: Mapping[str, object]) -> Iterator[tuple[str, str]]:
             waiting += [(name, item, depth + 1) for item in value[:MAX_VALUES]][::-1]
 
 
+def decides(value: str) -> bool:
+    """Return whether a value could not come from anywhere."""
+    return not _ANYWHERE.fullmatch(value)
+
+
 def decisive(args: Mapping[str, object], roles: RolesEntry) -> Iterator[str]:
     """Yield the values of a call that decide what it does, at most `MAX_VALUES`."""
     count = 0
     for name, text in scalars(args):
         prose = len(text) > SHORT or name in roles.prose
         for value in _in_prose(text) if prose else _in_list(text):
-            if not _ANYWHERE.fullmatch(value.strip()):
+            if decides(value.strip()):
                 yield value
                 count += 1
                 if count >= MAX_VALUES:
