@@ -262,10 +262,12 @@ def test_what_the_user_says_later_is_known_at_once_and_weighed_on_its_own(model)
     monitor = monitor_for(model.replace(hazard=model.hazard.replace(standing=weights)))
     state = monitor.start("files", "Summarise my inbox")
     asked = monitor.hear(state, "and the ledger")
+    assert asked.past is not None
     assert asked.past.heard_words == frozenset()  # before the first call it is the task
     assert asked.past.task_words == frozenset(task_words("Summarise my inbox and the ledger"))
     called, _ = monitor.check(state, Step(ToolCall("read_file", {"path": "a"}), "nothing"))
     heard = monitor.hear(called, "ledger")
+    assert heard.past is not None
     assert heard.past.heard_words == frozenset(task_words("ledger"))
     assert monitor.verdict(heard).probability > monitor.verdict(called).probability
     assert monitor.hear(heard, "LEDGER").past is heard.past
