@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
     from safetydrift.effects.catalogue.globs import Globs
     from safetydrift.effects.catalogue.scales import Ranks
+    from safetydrift.effects.content.scan import Findings
     from safetydrift.states.space import StateSpace
     from safetydrift.trace import Step, ToolCall
 
@@ -181,6 +182,11 @@ class Labeler:
             )
         passages = () if own else self._instructions.passages(result)
         return history.sees(result, own=own, passages=passages, sensitive=sensitive)
+
+    def scan(self, text: str) -> Findings:
+        """Return what a text holds (`safetydrift.effects.content`)."""
+        findings: Findings = self._found_in(text)
+        return findings
 
     def _own(self, call: ToolCall) -> bool:
         """Whether what a call brings back was written by nobody outside."""
