@@ -249,7 +249,7 @@ def answered(approver: Any, question: Question, timeout: float) -> Answer:
     return answer if isinstance(answer, Answer) else NOBODY
 
 
-async def answered_async(approver: Any, question: Question, timeout: float) -> Answer:
+async def answered_async(approver: Any, question: Question, timeout: float) -> Answer:  # noqa: ASYNC109  # theirs
     """As `answered`, without blocking the loop."""
     import asyncio  # noqa: PLC0415  # only where a loop runs
 

@@ -1,8 +1,8 @@
 """The decision log: JSON lines of which each one vouches for all before it.
 
-Every record holds the SHA-256 digest over the digest of the record before it and its own content, so that a line that
-was changed, taken out or put in is found by `verify`. What is cut off at the end cannot be found without the last digest;
-keep it elsewhere, or compare the number of records. Several processes may write to one file: each takes the file's lock,
+Every record holds the SHA-256 digest over the digest of the record before it and its own content, so that a line
+that was changed, taken out or put in is found by `verify`. What is cut off at the end cannot be found without the last
+digest; keep it elsewhere, or compare the number of records. Whoever can write the file can also write a whole new chain. Several processes may write to one file: each takes the file's lock,
 finds the end of the chain, and adds to it. A line that a killed process left half written is kept, and sealed by
 the next writer with a record that says so.
 """

@@ -143,9 +143,9 @@ class Rule(Value):
     """
 
     __slots__ = (
-        "_globs",
         "categories",
         "effects",
+        "globs",
         "kinds",
         "name",
         "proposal",
@@ -159,6 +159,7 @@ class Rule(Value):
     then: Intervention
     name: str
     tools: tuple[str, ...]
+    globs: Globs
     categories: tuple[str, ...]
     kinds: tuple[str, ...]
     severity: str
@@ -203,23 +204,23 @@ class Rule(Value):
             proposal=proposal,
             standing=standing,
             reason=reason,
-            _globs=Globs(tools, fold=True),
+            globs=Globs(tools, fold=True),
         )
 
     def _fields(self) -> tuple[Any, ...]:
         # Absent thresholds are nan, which equals nothing; two rules that say the same are the same.
-        return tuple([str(getattr(self, name)) for name in self.__slots__ if name != "_globs"])
+        return tuple([str(getattr(self, name)) for name in self.__slots__ if name != "globs"])
 
     def replace(self, **changes: Any) -> Rule:
         """Return a copy in which the named fields have other values."""
-        return Rule(**{name: getattr(self, name) for name in self.__slots__ if name != "_globs"} | changes)
+        return Rule(**{name: getattr(self, name) for name in self.__slots__ if name != "globs"} | changes)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rule, ({name: getattr(self, name) for name in self.__slots__ if name != "_globs"},)
+        return _rule, ({name: getattr(self, name) for name in self.__slots__ if name != "globs"},)
 
     def holds(self, call: Call, policy: GuardPolicy, space: StateSpace) -> bool:
         """Return whether all its conditions hold for a call."""
-        if self.tools and call.tool not in self._globs:
+        if self.tools and call.tool not in self.globs:
             return False
         if self.categories and call.category not in self.categories:
             return False
@@ -395,6 +396,12 @@ class GuardPolicy(Value):
         """Return how bad the worst of some kinds of violation would be; ``"low"`` for none."""
         own = dict(self.severities)
         return max([own.get(kind) or SEVERITY_OF[kind] for kind in kinds] or ["low"], key=SEVERITIES.index)
+
+    @property
+    def asks_standing(self) -> bool:
+        """Whether a rule looks at where the run stands before the call."""
+        rules = (*self.never, *self.always_ask, *self.when)
+        return bool(rules) and not all(isnan(rule.standing) for rule in rules)
 
     @property
     def opens_on_failure(self) -> tuple[str, ...]:

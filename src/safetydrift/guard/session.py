@@ -173,8 +173,7 @@ class Session:
         """
         whole = _body(data)
         try:
-            if whole["model"] != model:
-                raise SnapshotError(f"the state of a run under model {whole['model']!r}, not {model!r}")
+            _same_model(whole["model"], model)
             session = cls(_text(whole["key"]), TrajectoryState.restore(whole["position"], space))
             session.parent = _text(whole["parent"])
             session.doubt = _text(whole["doubt"])
@@ -189,6 +188,11 @@ class Session:
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise SnapshotError(f"not the state of a guarded run: {error!r}") from error
         return session
+
+
+def _same_model(found: Any, model: str) -> None:
+    if found != model:
+        raise SnapshotError(f"the state of a run under model {found!r}, not {model!r}")
 
 
 def _digest(body: bytes) -> bytes:

@@ -170,12 +170,18 @@ class History(Value):
             return cls(
                 known,
                 unpack_words(said, MAX_SAID),
-                *[tuple([unpack(one, MAX_SEEN) for one in seen]) for seen in (own, foreign, instructed)],
+                _sets(own),
+                _sets(foreign),
+                _sets(instructed),
                 tuple([_fingerprints(*one) for one in sensitive]),
                 unpack(repeatable, MAX_SEEN),
             )
         except (TypeError, ValueError) as error:
             raise SnapshotError(f"not the history of a run: {error}") from error
+
+
+def _sets(packed: Any) -> Seen:
+    return tuple([unpack(one, MAX_SEEN) for one in packed])
 
 
 def _fingerprints(level: Any, shingles: Any, grams: Any) -> Fingerprints:

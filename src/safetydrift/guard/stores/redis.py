@@ -6,6 +6,8 @@ and sets the expiry at once, so that no two workers can both be first.
 
 from __future__ import annotations
 
+from time import time_ns
+
 from safetydrift.errors import MissingExtraError, SafetyDriftError, StoreError
 from safetydrift.guard.session import Session
 
@@ -79,7 +81,13 @@ class RedisStore:
 
     def write(self, key: str, session: Session, version: int) -> bool:
         """Keep a session, if its version is still the one that was read."""
-        values = [version, version + 1, session.to_bytes(self._model), int(1000 * self.expiry)]
+        # Not 1: a session that was removed and made again must not pass for the one before.
+        values = [
+            version,
+            version + 1 if version else time_ns(),
+            session.to_bytes(self._model),
+            int(1000 * self.expiry),
+        ]
         return bool(self._asked(self._write, keys=[self.prefix + key], args=values))
 
     def remove(self, key: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from _thread import allocate_lock, get_ident
-from time import time
+from time import time, time_ns
 
 from safetydrift.errors import StoreError
 from safetydrift.guard.session import Session
@@ -31,8 +31,8 @@ _SCHEMA = (
 )
 _READ = "SELECT state, version FROM sessions WHERE key = ? AND touched >= ?"
 _INSERT = (
-    "INSERT INTO sessions (key, version, touched, state) VALUES (?, 1, ?, ?) ON CONFLICT (key) DO UPDATE "
-    "SET version = 1, touched = excluded.touched, state = excluded.state WHERE sessions.touched < ?"
+    "INSERT INTO sessions (key, version, touched, state) VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE "
+    "SET version = excluded.version, touched = excluded.touched, state = excluded.state WHERE sessions.touched < ?"
 )
 _UPDATE = "UPDATE sessions SET version = version + 1, touched = ?, state = ? WHERE key = ? AND version = ?"
 
@@ -93,7 +93,8 @@ class SQLiteStore:
         """Keep a session, if its version is still the one that was read."""
         state, now = session.to_bytes(self._model), self._clock()
         if version == 0:
-            done = self._run(_INSERT, (key, now, state, now - self.expiry))
+            # Not 1: a session that was removed and made again must not pass for the one before.
+            done = self._run(_INSERT, (key, time_ns(), now, state, now - self.expiry))
         else:
             done = self._run(_UPDATE, (now, state, key, version))
         return done.rowcount == 1
