@@ -9,6 +9,11 @@ def main() -> None:
     import os
     import sys
 
+    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
+        answered = _hook(sys.argv[2:])
+        if answered is not None:
+            sys.exit(answered)
+
     import click
 
     from safetydrift.cli.app import app
@@ -45,3 +50,16 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         where = f"{error.filename}: " if error.filename else ""
         stop(f"error: {where}{error.strerror or error}", EXIT_REFUSED)
+
+
+def _hook(words: list[str]) -> int | None:
+    """Answer a hook without importing what people's commands need; None for what is no hook."""
+    if words[:1] == ["claude-code"]:
+        from safetydrift.integrations.claude_code import main as answer
+
+        return answer(words[1:])
+    if words[:1] == ["serve"] and len(words) > 1:
+        from safetydrift.integrations.resident import serve
+
+        return serve(words[1], words[2:])
+    return None

@@ -2,9 +2,9 @@
 
 Every record holds the SHA-256 digest over the digest of the record before it and its own content, so that a line
 that was changed, taken out or put in is found by `verify`. What is cut off at the end cannot be found without the last
-digest; keep it elsewhere, or compare the number of records. Whoever can write the file can also write a whole new chain. Several processes may write to one file: each takes the file's lock,
-finds the end of the chain, and adds to it. A line that a killed process left half written is kept, and sealed by
-the next writer with a record that says so.
+digest, and whoever can write the file can write a whole new chain: keep the last digest elsewhere. Several processes
+may write to one file; each takes the file's lock, finds the end of the chain, and adds to it. A line that a killed
+process left half written is kept, and sealed by the next writer with a record that says so.
 """
 
 from __future__ import annotations

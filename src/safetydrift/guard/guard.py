@@ -15,7 +15,7 @@ from safetydrift.guard.asking import MAX_SHOWN, Answer, Question, answered
 from safetydrift.guard.asynchronous import AsyncGuard
 from safetydrift.guard.decision import Decision
 from safetydrift.guard.failing import Failures, said
-from safetydrift.guard.judging import Judging, after_asking, answer_of
+from safetydrift.guard.judging import Judging, after_asking, answer_of, on_the_same_task
 from safetydrift.guard.keeping import MAX_ATTEMPTS, Keeper
 from safetydrift.guard.opening import opened_log, opened_policy, opened_store
 from safetydrift.guard.policy import GuardPolicy
@@ -180,7 +180,8 @@ class Guard(AsyncGuard):
         key
             Its name, for all later calls.
         task
-            What the user asked for, in his words. Without it nobody can be said to have named a value.
+            What the user asked for, in his words. Without it nobody can be said to have named a value; a part of
+            another run is then taken to work on the task of the whole.
         category
             The kind of task, if the model knows kinds.
         pipeline
@@ -196,7 +197,12 @@ class Guard(AsyncGuard):
         SnapshotError, StoreError
             If the state cannot be read or kept.
         """
-        self._keeper.open(key, parent, lambda: self.monitor.start(category, task, pipeline))
+
+        def start() -> TrajectoryState:
+            begun = self.monitor.start(category, task, pipeline)
+            return begun if task or not parent else on_the_same_task(begun, self._keeper.read(parent)[0])
+
+        self._keeper.open(key, parent, start)
 
     def hear(self, key: str, text: str) -> None:
         """Take note of what the user says during a run.
@@ -215,6 +221,29 @@ class Guard(AsyncGuard):
     def end(self, key: str) -> None:
         """Forget a run."""
         self._keeper.forget(key)
+
+    def quiet(self, key: str) -> None:
+        """Take note that no call of a run is under way any more, for instance because the user is speaking again.
+
+        What a person was asked about and no result came of was not made; what was allowed is taken for made.
+
+        Raises
+        ------
+        LostStateError, SnapshotError, StoreError
+            If the state is not there, or cannot be read or kept.
+        """
+
+        def quiet(session: Session) -> None:
+            for call_id, reservation in list(session.reserved.items()):
+                del session.reserved[call_id]
+                given = session.answers.get(call_id)
+                if given is not None and given.decision.asks:
+                    session.settle(call_id, RELEASED)
+                else:
+                    self._judging.fold(session, reservation, None, None)
+                    session.settle(call_id, CONFIRMED)
+
+        self._keeper.change((key,), quiet)
 
     def standing(self, key: str) -> tuple[TrajectoryState, Verdict]:
         """Return where a run stands, calls under way included, and the finding about it.

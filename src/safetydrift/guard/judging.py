@@ -197,6 +197,17 @@ class Judging:
         session.position = after
 
 
+def on_the_same_task(begun: TrajectoryState, whole: Session) -> TrajectoryState:
+    """Return the beginning of a run that is a part of another one and works on the same task."""
+    there = whole.position
+    if begun.history is not None and there.history is not None:
+        heard = there.history.replace(own=(), foreign=(), instructed=(), sensitive=())
+        begun = begun.replace(history=heard)
+    if begun.past is not None and there.past is not None:
+        begun = begun.replace(past=begun.past._replace(task_words=there.past.task_words))
+    return begun
+
+
 def answer_of(decision: Decision, digest: str) -> Given:
     """Return what is remembered of a decision that was just made."""
     return Given(digest, decision, REFUSED if decision.refused else OPEN)

@@ -246,6 +246,25 @@ class Rule(Value):
         # A comparison with nan is false, so what is not known is never below a threshold.
         return not (call.verdict.probability < self.proposal or call.standing < self.standing)
 
+    def covers(self, other: Rule) -> bool:
+        """Return whether it is plain that this rule holds whenever another one does."""
+        same = all(
+            not mine or mine == theirs
+            for mine, theirs in (
+                (self.tools, other.tools),
+                (self.categories, other.categories),
+                (self.kinds, other.kinds),
+                (self.severity, other.severity),
+                (self.effects, other.effects),
+                (self.risk, other.risk),
+            )
+        )
+        return (
+            same
+            and _lower(self.proposal) <= _lower(other.proposal)
+            and _lower(self.standing) <= _lower(other.standing)
+        )
+
     def check(self, space: StateSpace, where: str) -> None:
         """Check that what the rule names exists in a state space.
 
@@ -473,6 +492,10 @@ def _first(
         if rule.holds(call, policy, space):
             return rule, rule.name or f"{section} {number}"
     return None
+
+
+def _lower(threshold: float) -> float:
+    return 0.0 if isnan(threshold) else threshold
 
 
 def _rule(fields: dict[str, Any]) -> Rule:
