@@ -14,7 +14,7 @@ from safetydrift.value import Value
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, TextIO
+    from typing import Any
 
     from safetydrift.guard.decision import Decision
 
@@ -156,31 +156,35 @@ class TerminalApprover(Approver):
 
     def ask(self, question: Question, timeout: float) -> Answer:
         """Show the question and wait for a line; anything but a clear yes or no is asked again."""
-        from time import monotonic  # noqa: PLC0415  # only when somebody is asked
+        import os  # noqa: PLC0415  # only when somebody is asked
+        from time import monotonic  # noqa: PLC0415  # as above
 
         until = monotonic() + timeout
         try:
-            with open(self.path, "r+", encoding="utf-8", errors="replace", buffering=1) as terminal:  # noqa: PTH123
-                return self._ask(terminal, question, until)
+            terminal = os.open(self.path, os.O_RDWR | os.O_NOCTTY)
         except OSError:
             return NOBODY  # there is no terminal
+        try:
+            return self._ask(terminal, question, until)
+        finally:
+            os.close(terminal)
 
-    def _ask(self, terminal: TextIO, question: Question, until: float) -> Answer:
+    def _ask(self, terminal: int, question: Question, until: float) -> Answer:
+        from os import read, write  # noqa: PLC0415  # as above
         from select import select  # noqa: PLC0415  # as above
         from time import monotonic  # noqa: PLC0415  # as above
 
-        terminal.write(f"\n{_printable(str(question))}\nAllow this one call? [y/n] ")
-        terminal.flush()
+        write(terminal, f"\n{_printable(str(question))}\nAllow this one call? [y/n] ".encode("utf-8", "replace"))
         while (left := until - monotonic()) > 0 and select([terminal], [], [], left)[0]:
-            line = terminal.readline(256)
-            if not line:
+            typed = read(terminal, 4096)
+            if not typed:
                 break
-            word = line.strip().lower()
-            if word in _YES or word in _NO:
-                return Answer(word in _YES, "terminal")
-            terminal.write("Please answer y or n: ")
-            terminal.flush()
-        terminal.write("\nNo answer; the policy decides.\n")
+            for line in typed.decode("utf-8", "replace").splitlines():
+                word = line.strip().lower()
+                if word in _YES or word in _NO:
+                    return Answer(word in _YES, "terminal")
+            write(terminal, b"Please answer y or n: ")
+        write(terminal, b"\nNo answer; the policy decides.\n")
         return NOBODY
 
 

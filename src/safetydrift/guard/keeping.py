@@ -131,12 +131,11 @@ class Keeper:
             self._parents.pop(key, None)
             self._doubts.pop(key, None)
 
-    def change(self, line: Sequence[str], change: Callable[[Session], None]) -> Session:
-        """Change sessions one by one, the whole first, each until it is kept; return the part."""
+    def change(self, line: Sequence[str], change: Callable[[Session], None]) -> None:
+        """Change sessions one by one, the whole first, each until it is kept."""
         with self.locked(line):
             for key in reversed(line):
-                session = self.kept(key, change)
-        return session
+                self.kept(key, change)
 
     def kept(self, key: str, change: Callable[[Session], None]) -> Session:
         """Change one session, whose lock is held, until it is kept; return it.
