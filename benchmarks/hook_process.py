@@ -61,7 +61,9 @@ def main() -> None:
             timings = interleaved(
                 {
                     "python -c pass": starting([sys.executable, "-c", "pass"]),
-                    "hook, resident guard": starting([sys.executable, "-S", hook_client.__file__, path, *arguments]),
+                    "hook, resident guard": starting(
+                        [sys.executable, "-S", hook_client.__file__, path, *arguments]
+                    ),
                     "hook, one process per call": starting(
                         [sys.executable, "-m", "safetydrift", "hook", "claude-code", *arguments]
                     ),

@@ -130,7 +130,9 @@ def test_a_function_is_asked_in_a_thread_where_a_loop_runs(make):
 # -- terminal -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("typed", "said"), [("y\n", True), ("what?\nno\n", False), ("YES\n", True), ("", None)])
+@pytest.mark.parametrize(
+    ("typed", "said"), [("y\n", True), ("what?\nno\n", False), ("YES\n", True), ("", None)]
+)
 def test_a_person_at_a_terminal(typed, said):
     ours, theirs = pty.openpty()
     try:

@@ -39,7 +39,18 @@ def test_every_decision_is_one_record(make, path):
     found = list(records(path))
     assert [record["event"] for record in found] == ["begin"] + 5 * ["decision"]
     last = found[-1]
-    for name in ("state", "probability", "threshold", "rule", "policy", "latency", "low", "high", "at", "horizon"):
+    for name in (
+        "state",
+        "probability",
+        "threshold",
+        "rule",
+        "policy",
+        "latency",
+        "low",
+        "high",
+        "at",
+        "horizon",
+    ):
         assert name in last
     assert verify(path).holds
     assert verify(path).records == 6
@@ -156,7 +167,9 @@ def test_a_changed_value_is_found(tmp_path_factory, lines, data):
     at = data.draw(st.integers(0, len(lines) - 1))
     record = json.loads(lines[at])
     name = data.draw(st.sampled_from(sorted(record)))
-    record[name] = data.draw(st.sampled_from(["x", 7, None, 0.25]).filter(lambda value: value != record[name]))
+    record[name] = data.draw(
+        st.sampled_from(["x", 7, None, 0.25]).filter(lambda value: value != record[name])
+    )
     changed = json.dumps(record, sort_keys=True, separators=(",", ":")).encode() + b"\n"
     folder = tmp_path_factory.mktemp("changed")
     assert not broken(folder, [*lines[:at], changed, *lines[at + 1 :]]).holds

@@ -19,7 +19,16 @@ ALLOW, WARN, ASK, SUGGEST, BLOCK = Intervention
 NAN = float("nan")
 
 
-def call(tool="send", probability=0.5, kinds=(), category="banking", standing=0.1, risk="mild", alarm=False, **levels):
+def call(
+    tool="send",
+    probability=0.5,
+    kinds=(),
+    category="banking",
+    standing=0.1,
+    risk="mild",
+    alarm=False,
+    **levels,
+):
     effect = {"data": "none", "tool": "read_only", "reversibility": "fully_reversible"} | levels
     basis = Basis.UNSEEN if probability != probability else Basis.ESTIMATED
     verdict = Verdict(
@@ -49,11 +58,11 @@ def test_without_rules_the_model_decides(space, alarm, done):
     assert decided(GuardPolicy(), space, alarm=alarm).intervention is done
 
 
-@pytest.mark.parametrize(("probability", "done"), [(0.1, ALLOW), (0.2, WARN), (0.45, ASK), (0.9, BLOCK), (NAN, BLOCK)])
+@pytest.mark.parametrize(
+    ("probability", "done"), [(0.1, ALLOW), (0.2, WARN), (0.45, ASK), (0.9, BLOCK), (NAN, BLOCK)]
+)
 def test_the_first_rule_that_holds_decides(space, probability, done):
-    ladder = GuardPolicy(
-        when=(Rule(BLOCK, proposal=0.7), Rule(ASK, proposal=0.4), Rule(WARN, proposal=0.2))
-    )
+    ladder = GuardPolicy(when=(Rule(BLOCK, proposal=0.7), Rule(ASK, proposal=0.4), Rule(WARN, proposal=0.2)))
     assert decided(ladder, space, probability=probability).intervention is done
 
 
@@ -145,7 +154,11 @@ def test_a_policy_that_means_nothing_is_refused(wrong):
 
 
 def test_what_a_rule_names_has_to_exist(space):
-    for rule in (Rule(ASK, effects={"colour": "red"}), Rule(ASK, effects={"tool": "rocket"}), Rule(ASK, risk="dire")):
+    for rule in (
+        Rule(ASK, effects={"colour": "red"}),
+        Rule(ASK, effects={"tool": "rocket"}),
+        Rule(ASK, risk="dire"),
+    ):
         with pytest.raises(ValueError, match="there is no|has no"):
             GuardPolicy(when=(rule,)).check(space)
 
@@ -213,7 +226,9 @@ def test_a_file_says_all_that_code_can(tmp_path):
         ),
         always_ask=(Rule(ASK, kinds=("credential_leak",)),),
         always_allow=("get_weather",),
-        when=(Rule(BLOCK, name="bank", categories=("banking",), severity="high", proposal=0.3, standing=0.1),),
+        when=(
+            Rule(BLOCK, name="bank", categories=("banking",), severity="high", proposal=0.3, standing=0.1),
+        ),
         severities={"integrity": "high"},
         on_error=ASK,
         unseen=ASK,
@@ -272,7 +287,11 @@ def test_a_changed_file_is_followed_and_a_broken_one_is_not(tmp_path, make):
     guard = make(WatchedPolicy(path, every=0.0, on_problem=told.append))
     assert guard.policy.name == "first"
     for number, (text, name) in enumerate(
-        [("[", "first"), (HEAD + "[[when]]\nrisk = 'dire'\nthen = 'ask'", "first"), (HEAD + 'name = "second"', "second")]
+        [
+            ("[", "first"),
+            (HEAD + "[[when]]\nrisk = 'dire'\nthen = 'ask'", "first"),
+            (HEAD + 'name = "second"', "second"),
+        ]
     ):
         path.write_text(text)
         os.utime(path, ns=(number, number))

