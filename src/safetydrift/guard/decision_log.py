@@ -42,6 +42,8 @@ DEFAULT_BUFFER = 64
 DEFAULT_DELAY = 1.0
 """Seconds after which a decision in memory is written with the next one."""
 MAX_ARGUMENTS = 8192
+_NEAR_END = 16 * 1024
+"""Bytes in which the last record is looked for first."""
 
 
 class DecisionLog:
@@ -303,19 +305,20 @@ def records(path: str | PathLike[str]) -> Iterator[dict[str, Any]]:
 
 def _chained(record: dict[str, Any], number: int, before: str) -> tuple[bytes, str]:
     """Return a record as a line, and its digest."""
-    plain = {name: _plain(value) for name, value in record.items()}
-    plain["n"] = number
-    body = _canonical(plain)
+    body = _canonical({name: _plain(value) for name, value in record.items()} | {"n": number})
     digest = sha256(before.encode() + body).hexdigest()
-    plain["before"], plain["digest"] = before, digest
-    line = _canonical(plain) + b"\n"
+    line = b'%s,"before":"%s","digest":"%s"}\n' % (body[:-1], before.encode(), digest.encode())
     if len(line) > MAX_LINE:
         raise DecisionLogError(f"a record of {len(line)} bytes, where {MAX_LINE} are the most")
     return line, digest
 
 
+_encoded = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+
+
 def _canonical(record: dict[str, Any]) -> bytes:
-    return json.dumps(record, sort_keys=True, separators=(",", ":")).encode("ascii")
+    """Return the one way to write a record: keys in order, no blanks, ASCII."""
+    return _encoded(record).encode("ascii")
 
 
 def _plain(value: Any) -> Any:
@@ -363,18 +366,26 @@ def _end_of_chain(file: int, size: int, path: str) -> tuple[int, str, int]:
     """Return number and digest of the last record, and the bytes of a torn line behind it."""
     end, torn = size, 0
     while end > 0:
-        start = max(0, end - 2 * MAX_LINE)
-        block = os.pread(file, end - start, start)
+        block, whole = _ending(file, end)
         if not block.endswith(b"\n"):
             cut = block.rfind(b"\n") + 1
             torn += len(block) - cut
-            end = start + cut
-            if not cut and start:
+            end -= len(block) - cut
+            if not cut and not whole:
                 raise DecisionLogError(f"{path}: no decision log: a line of more than {MAX_LINE} bytes")
             continue
-        at = block.rfind(b"\n", 0, -1) + 1
-        record = _parsed(block[at:])
+        record = _parsed(block[block.rfind(b"\n", 0, -1) + 1 :])
         if record is None or type(record.get("n")) is not int:
             raise DecisionLogError(f"{path}: its last line is no record of a decision log")
         return int(record["n"]), str(record["digest"]), torn
     return 0, START, torn
+
+
+def _ending(file: int, end: int) -> tuple[bytes, bool]:
+    """Return what a file holds before a place, from the begin of a line on; whether that is all of it."""
+    for size in (_NEAR_END, 2 * MAX_LINE):
+        start = max(0, end - size)
+        block = os.pread(file, end - start, start)
+        if not start or block.count(b"\n", 0, -1):
+            break
+    return block, not start

@@ -38,6 +38,9 @@ _INSERT = (
 _UPDATE = "UPDATE sessions SET version = version + 1, touched = ?, state = ? WHERE key = ? AND version = ?"
 
 
+_ABANDONED: list[sqlite3.Connection | None] = []
+
+
 class SQLiteStore:
     """Keeps sessions in a file.
 
@@ -127,6 +130,7 @@ class SQLiteStore:
             try:
                 if self._connection is None or self._process != os.getpid():
                     # A connection must not be used, or even closed, by a process that was forked off.
+                    _ABANDONED.append(self._connection)
                     self._process, self._connection = os.getpid(), self._open()
                 done = self._connection.execute(statement, values)
                 return done.fetchall(), done.rowcount
