@@ -6,11 +6,11 @@ import pickle
 
 import pytest
 
+from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import PolicyFileError
 from safetydrift.guard import GuardPolicy, Rule, load_policy
 from safetydrift.guard.policy import SEVERITIES, SEVERITY_OF, STRICTNESS, Call
 from safetydrift.guard.policy_file import WatchedPolicy
-from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 from safetydrift.states.effect import Effect

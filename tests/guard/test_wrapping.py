@@ -46,7 +46,7 @@ def test_names_signatures_and_kinds_stay(make):
     assert inspect.iscoroutinefunction(news)
     assert not inspect.iscoroutinefunction(balance)
     assert balance("a", currency="USD", note=1) == "5"
-    assert [("a", "USD", {"note": 1})] == MADE
+    assert MADE == [("a", "USD", {"note": 1})]
     assert asyncio.run(news(topic="anna")) == "nothing about anna"
     assert {"get_balance", "get_news"} <= guard.tools
 
