@@ -1,8 +1,8 @@
 """One guarded step: session, lock, memo, clock and a buffered, chained decision record included.
 
 A step is a proposal and its confirmation. Every call is timed in the same rounds, and what counts is its ratio to an
-empty method with two arguments. The shipped model has a hazard and follows what was said and read, so most of a step is its
-reading of the call and of the result; "tables only" is the same guard on a model of tables in the published space, which
+empty method with two arguments. The shipped model has a hazard and follows what was said and read, which costs as
+much again; "tables only" is the same guard on a model of tables in the published space, which
 asks for neither. No agent framework and no network is included.
 """
 

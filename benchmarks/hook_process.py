@@ -1,19 +1,19 @@
 """A hook of Claude Code as a process, with a resident guard and without one.
 
-Whole processes are timed in turn, round by round; what counts is the ratio to an interpreter that does nothing, in the
-same rounds. Each hook judges a shell command: the state of the session is read from a SQLite file and written back, and the
-decision is appended to the chained log, before the answer is given. The resident guard is started before the clock.
+Whole processes are timed in turn, round by round; what counts is the ratio to an interpreter that does nothing, in
+the same rounds. Each hook judges a shell command: the state of the session is read from a SQLite file and written back,
+and the decision is appended to the chained log, before the answer is given. The resident guard was started before.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
 import time
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from _timing import interleaved, options, report
@@ -54,7 +54,7 @@ def main() -> None:
         serve = [sys.executable, "-m", "safetydrift", "hook", "serve", path, *arguments]
         resident = subprocess.Popen(serve, stdin=subprocess.DEVNULL)
         try:
-            while not os.path.exists(path):
+            while not Path(path).exists():
                 time.sleep(0.01)
             prompt = event("UserPromptSubmit", prompt="Find the token")
             hook_client.ask(path, prompt)

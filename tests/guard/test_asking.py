@@ -51,7 +51,12 @@ def test_where_nobody_answers_the_policy_does(make, function, outcome):
 
 def test_a_question_tells_what_is_at_stake_and_no_secret(make):
     asked = []
-    guard = guard_with(make, lambda question, timeout: asked.append((question, timeout)) or False)
+
+    def no(question, timeout):
+        asked.append((question, timeout))
+        return False
+
+    guard = guard_with(make, no)
     guard.propose("run", CALL, "c1")
     (question, timeout) = asked[0]
     assert timeout == 5.0
@@ -65,7 +70,12 @@ def test_a_question_tells_what_is_at_stake_and_no_secret(make):
 
 def test_the_answer_is_kept_for_the_same_call(make):
     asked = []
-    guard = guard_with(make, lambda *_: asked.append(1) or True)
+
+    def yes(*_):
+        asked.append(1)
+        return True
+
+    guard = guard_with(make, yes)
     assert guard.propose("run", CALL, "c1").allowed
     assert guard.propose("run", CALL, "c1").allowed
     assert len(asked) == 1
@@ -103,7 +113,7 @@ def test_a_call_that_cannot_be_judged_may_be_asked_about(make):
 
 def test_a_loop_goes_on_while_a_person_thinks(make):
     class Slow:
-        async def ask_async(self, question, timeout):
+        async def ask_async(self, question, timeout):  # noqa: ASYNC109
             await asyncio.sleep(0.01)
             return Answer(True, "anna")
 
@@ -114,7 +124,7 @@ def test_a_loop_goes_on_while_a_person_thinks(make):
 
 def test_a_loop_does_not_wait_for_ever(make):
     class Never:
-        async def ask_async(self, question, timeout):
+        async def ask_async(self, question, timeout):  # noqa: ASYNC109
             await asyncio.sleep(60)
 
     guard = make(ASK.replace(ask_timeout=0.01), approver=Never())

@@ -3,6 +3,7 @@
 import json
 import os
 import pickle
+from math import isnan
 
 import pytest
 
@@ -19,7 +20,7 @@ ALLOW, WARN, ASK, SUGGEST, BLOCK = Intervention
 NAN = float("nan")
 
 
-def call(
+def call(  # noqa: PLR0917
     tool="send",
     probability=0.5,
     kinds=(),
@@ -30,7 +31,7 @@ def call(
     **levels,
 ):
     effect = {"data": "none", "tool": "read_only", "reversibility": "fully_reversible"} | levels
-    basis = Basis.UNSEEN if probability != probability else Basis.ESTIMATED
+    basis = Basis.UNSEEN if isnan(probability) else Basis.ESTIMATED
     verdict = Verdict(
         state=0, risk=risk, probability=probability, horizon=5, within=(), eventually=0.5, uncertain=0.0,
         basis=basis, alarm=alarm, intervention=ALLOW,
@@ -149,7 +150,7 @@ def test_severities_can_be_set():
     ],
 )
 def test_a_policy_that_means_nothing_is_refused(wrong):
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError, match=r"."):
         GuardPolicy(**wrong)
 
 
@@ -159,7 +160,7 @@ def test_what_a_rule_names_has_to_exist(space):
         Rule(ASK, effects={"tool": "rocket"}),
         Rule(ASK, risk="dire"),
     ):
-        with pytest.raises(ValueError, match="there is no|has no"):
+        with pytest.raises(ValueError, match=r"there is no|has no"):
             GuardPolicy(when=(rule,)).check(space)
 
 
@@ -170,7 +171,7 @@ def test_fail_closed_is_the_default_and_every_opening_is_told():
 
 def test_rules_and_policies_are_values():
     policy = GuardPolicy(when=(Rule(ASK, tools=("a*",), proposal=0.3),))
-    assert pickle.loads(pickle.dumps(policy)) == policy
+    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301
     assert policy != policy.replace(when=(Rule(ASK, tools=("a*",), proposal=0.4),))
     assert hash(policy) == hash(policy.replace())
 
@@ -283,7 +284,7 @@ def test_a_file_that_is_missing_or_too_large_is_refused(tmp_path):
 
 def test_a_changed_file_is_followed_and_a_broken_one_is_not(tmp_path, make):
     path = written(tmp_path, HEAD + 'name = "first"')
-    told = []
+    told: list[str] = []
     guard = make(WatchedPolicy(path, every=0.0, on_problem=told.append))
     assert guard.policy.name == "first"
     for number, (text, name) in enumerate(

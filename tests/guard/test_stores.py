@@ -12,7 +12,6 @@ import pytest
 
 from safetydrift.errors import MissingExtraError, SnapshotError, StoreError
 from safetydrift.guard import Guard, MemoryStore
-from safetydrift.guard.session import Session
 from safetydrift.guard.stores.redis import RedisStore
 from safetydrift.guard.stores.sqlite import SQLiteStore
 from safetydrift.trace import ToolCall
@@ -94,6 +93,7 @@ def started(folder):
 def kept(request, model, tmp_path):
     """A store, bound to the model."""
     server = None
+    store: MemoryStore | SQLiteStore | RedisStore
     if request.param == "memory":
         store = MemoryStore(expiry=10.0, clock=Clock())
     elif request.param == "sqlite":
@@ -116,7 +116,9 @@ def session(model):
     guard = Guard(model)
     guard.session("run", "Pay")
     guard.propose("run", ToolCall("bash", {"command": "ls"}), "c1")
-    return guard.store.read("run")[0]
+    found = guard.store.read("run")
+    assert found is not None
+    return found[0]
 
 
 def test_what_was_kept_comes_back(kept, session):
@@ -199,9 +201,10 @@ def test_a_file_that_is_something_else_is_refused(tmp_path):
 
 
 def test_a_damaged_state_is_an_error_and_not_a_fresh_start(tmp_path, model):
-    guard = Guard(model, store=SQLiteStore(tmp_path / "s"))
+    store = SQLiteStore(tmp_path / "s")
+    guard = Guard(model, store=store)
     guard.session("run")
-    guard.store._run("UPDATE sessions SET state = substr(state, 1, 50)", ())
+    store._run("UPDATE sessions SET state = substr(state, 1, 50)", ())
     with pytest.raises(SnapshotError):
         guard.store.read("run")
     decision = guard.propose("run", ToolCall("bash", {"command": "ls"}), "c1")
@@ -304,7 +307,7 @@ def test_processes_that_share_a_file_agree(tmp_path, model):
     store = SQLiteStore(Path(path))
     guard = Guard(model, store=store)
     assert [guard.standing(key)[0].steps for key in ("a", "b")] == [30, 30]
-    session, _ = store.read("a")
-    assert isinstance(session, Session)
-    assert not session.reserved
+    found = store.read("a")
+    assert found is not None
+    assert not found[0].reserved
     guard.close()

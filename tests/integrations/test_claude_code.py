@@ -2,11 +2,11 @@
 
 import io
 import json
-import os
 import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -33,9 +33,7 @@ then = "warn"
 tools = ["Edit"]
 then = "suggest"
 """
-SECRET = (
-    "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghij\n-----END RSA PRIVATE KEY-----"
-)
+KEY = "-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKCAQEA1234567890abcdefghij\n-----END RSA PRIVATE KEY-----"
 
 
 def event(name="PreToolUse", tool="Bash", call="t1", session="s1", **more):
@@ -109,7 +107,7 @@ def test_without_a_known_session_calls_are_denied(hook):
 def test_what_a_subagent_reads_counts_for_its_session(hook):
     answer(hook, prompt(), event("SubagentStart", agent_id="a1", agent_type="x"))
     reads = {"tool": "Read", "tool_input": {"file_path": "/root/.ssh/id_rsa"}, "agent_id": "a1"}
-    answer(hook, event(**reads), event("PostToolUse", tool_response={"file": {"content": SECRET}}, **reads))
+    answer(hook, event(**reads), event("PostToolUse", tool_response={"file": {"content": KEY}}, **reads))
     space = hook.guard.monitor.model.space
     for agent in ("main", "a1"):
         assert space.decode(hook.guard.standing(f"s1/{agent}")[0].state)["data"] == "credentials"
@@ -146,7 +144,7 @@ def test_arguments_of_any_shape_are_judged(hook):
 
 def test_a_response_is_read_as_its_texts():
     assert as_read({"a": "one\ntwo", "b": [{"c": "three"}, 4, None, True]}) == "one\ntwo\nthree\n4"
-    deep = []
+    deep: list[object] = []
     for _ in range(10_000):
         deep = [deep]
     assert as_read(deep) == ""
@@ -174,8 +172,11 @@ def test_an_event_that_lacks_something_gets_what_the_policy_says(hook, missing, 
         assert said(output)["permissionDecision"] == done
 
 
-def test_a_policy_that_cannot_be_asked_blocks(hook):
-    reply = replied(json.dumps(event(session_id="")).encode(), lambda: 1 / 0, lambda: 1 / 0)
+def test_a_policy_that_cannot_be_asked_blocks():
+    def fails():
+        raise RuntimeError("broken")
+
+    reply = replied(json.dumps(event(session_id="")).encode(), fails, fails)
     assert said(json.loads(reply.output))["permissionDecision"] == "deny"
 
 
@@ -263,17 +264,17 @@ def served(tmp_path, policy):
     thread = threading.Thread(target=resident.serve, args=(path, options, 1.0))
     thread.start()
     for _ in range(200):
-        if os.path.exists(path):
+        if Path(path).exists():
             break
         time.sleep(0.05)
     yield path, options
     thread.join()
-    assert not os.path.exists(path)
+    assert not Path(path).exists()
 
 
 def test_a_resident_guard_answers_as_a_process_would(served):
     path, options = served
-    assert os.stat(path).st_mode & 0o077 == 0
+    assert Path(path).stat().st_mode & 0o077 == 0
     assert hook_client.ask(path, json.dumps(prompt()).encode()) == b"0\n\0"
     reply = hook_client.ask(path, json.dumps(event(tool="Write")).encode())
     assert reply.startswith(b'0\n{"hookSpecificOutput"')
@@ -352,6 +353,7 @@ def test_settings_are_written_whole_and_the_old_ones_kept(tmp_path):
     link.symlink_to(path)
     backup = installer.write_settings(link, {"a": "ü"})
     assert link.is_symlink()
+    assert backup is not None
     assert installer.read_settings(path) == {"a": "ü"}
     assert json.loads(backup.read_text()) == {"a": 1}
     assert path.stat().st_mode & 0o777 == 0o640

@@ -9,10 +9,7 @@ def main() -> None:
     import os
     import sys
 
-    if sys.argv[1:2] == ["hook"] and not {"-h", "--help"} & set(sys.argv):
-        answered = _hook(sys.argv[2:])
-        if answered is not None:
-            sys.exit(answered)
+    _answer_hooks(sys.argv[1:])
 
     import click
 
@@ -52,14 +49,15 @@ def main() -> None:
         stop(f"error: {where}{error.strerror or error}", EXIT_REFUSED)
 
 
-def _hook(words: list[str]) -> int | None:
-    """Answer a hook without importing what people's commands need; None for what is no hook."""
-    if words[:1] == ["claude-code"]:
+def _answer_hooks(words: list[str]) -> None:
+    """Answer a hook, and exit, without importing what people's commands need; return for all else."""
+    if words[:1] != ["hook"] or {"-h", "--help"} & set(words):
+        return
+    if words[1:2] == ["claude-code"]:
         from safetydrift.integrations.claude_code import main as answer
 
-        return answer(words[1:])
-    if words[:1] == ["serve"] and len(words) > 1:
+        raise SystemExit(answer(words[2:]))
+    if words[1:2] == ["serve"] and len(words) > 2:  # noqa: PLR2004
         from safetydrift.integrations.resident import serve
 
-        return serve(words[1], words[2:])
-    return None
+        raise SystemExit(serve(words[2], words[3:]))

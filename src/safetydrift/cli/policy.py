@@ -76,7 +76,7 @@ def test(
     reading: options.Reading,
     as_json: bool,
 ) -> None:
-    """Try a policy on past runs: what would it have stopped, asked, warned of, and let through?
+    """Try a policy on past runs: what it would have stopped, asked, warned of, and let through.
 
     Runs are told apart by the label of their source; what follows a violating call is not looked at. A run that is
     stopped would have gone on differently, which no record can show.

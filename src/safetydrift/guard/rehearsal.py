@@ -1,9 +1,9 @@
 """Rehearsing a policy: what it would have done in runs of the past.
 
 Every call of a run is judged as the guard would have, on where the run stood after the calls before it. What a policy
-stops, asks about, warns of or lets through in a run is the strictest thing it does before or at the violating call; what
-comes after that call says nothing about the policy. A run that is stopped would have gone on differently, so its later
-calls count no more; neither does anybody's answer to a question.
+stops, asks about, warns of or lets through in a run is the strictest thing it does before or at the violating call;
+what comes after that call says nothing about the policy. A run that is stopped would have gone on differently, so its
+later calls count no more; neither does anybody's answer to a question.
 """
 
 from __future__ import annotations

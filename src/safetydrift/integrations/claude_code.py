@@ -240,12 +240,16 @@ def replied(data: bytes, hook: Callable[[], ClaudeCodeHook], on_error: Callable[
     """
     event: Any = None
     try:
-        if len(data) > MAX_EVENT:
-            raise ValueError(f"an event of more than {MAX_EVENT} bytes")
-        event = json.loads(data)
+        event = _parsed(data)
         return hook().answer(event)
     except Exception as problem:  # noqa: BLE001  # whatever it is, the call must not pass by it
         return failed(event, problem, on_error)
+
+
+def _parsed(data: bytes) -> Any:
+    if len(data) > MAX_EVENT:
+        raise ValueError(f"an event of more than {MAX_EVENT} bytes")
+    return json.loads(data)
 
 
 def failed(event: Any, problem: BaseException, on_error: Callable[[], str]) -> Reply:

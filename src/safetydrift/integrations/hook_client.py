@@ -1,7 +1,8 @@
 """The hook that Claude Code starts: hands the event to a resident guard, or judges it here if there is none.
 
-This file is run as a script, without ``site`` and without importing the package, so that a call costs little more than
-an interpreter that does nothing. It may import nothing that is not built into the interpreter until there is nobody to ask.
+This file is run as a script, without ``site`` and without importing the package, so that a call costs little more
+than an interpreter that does nothing. It may import nothing that is not built into the interpreter until there is
+nobody to ask.
 """
 
 import sys
