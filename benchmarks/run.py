@@ -27,6 +27,8 @@ PROGRAMS = (
     "folding",
     "jsonl",
     "imports",
+    "guard_step",
+    "hook_process",
     "markov_counting",
     "markov_horizons",
 )

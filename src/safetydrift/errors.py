@@ -146,6 +146,50 @@ class UnknownAnalysisError(SafetyDriftError, LookupError):
         super().__init__(f"there is no analysis {name!r}; there are {', '.join(known)}")
 
 
+class SnapshotError(SafetyDriftError, ValueError):
+    """Bytes that are no state of a guarded run: damaged, foreign, too large, or of another model or version."""
+
+
+class StoreError(SafetyDriftError, RuntimeError):
+    """A store that cannot keep or give back the state of a guarded run."""
+
+
+class LostStateError(SafetyDriftError, LookupError):
+    """A call was proposed for a run whose state is not there.
+
+    Attributes
+    ----------
+    key
+        The run's key.
+    """
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+        super().__init__(f"nothing is known of the run {key[:80]!r}: open it with session() first")
+
+
+class PolicyFileError(SafetyDriftError, ValueError):
+    """A guard's policy that cannot be read, or that says something nobody reads."""
+
+
+class DecisionLogError(SafetyDriftError, RuntimeError):
+    """A decision log that cannot be written or continued."""
+
+
+class CallRefusedError(SafetyDriftError, PermissionError):
+    """A guarded tool was not executed; the message is fit for the model that asked for it.
+
+    Attributes
+    ----------
+    decision
+        The decision that refused it.
+    """
+
+    def __init__(self, decision: object) -> None:
+        self.decision = decision
+        super().__init__(str(getattr(decision, "reason", decision)))
+
+
 class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
@@ -187,6 +231,7 @@ EXTRA_OF = {
     "matplotlib": "report",
     "numpy": "fit",
     "pydantic_ai": "judge",
+    "redis": "redis",
     "scipy": "evaluate",
     "sklearn": "evaluate",
     "threadpoolctl": "evaluate",

@@ -9,6 +9,8 @@ def main() -> None:
     import os
     import sys
 
+    _answer_hooks(sys.argv[1:])
+
     import click
 
     from safetydrift.cli.app import app
@@ -45,3 +47,17 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         where = f"{error.filename}: " if error.filename else ""
         stop(f"error: {where}{error.strerror or error}", EXIT_REFUSED)
+
+
+def _answer_hooks(words: list[str]) -> None:
+    """Answer a hook, and exit, without importing what people's commands need; return for all else."""
+    if words[:1] != ["hook"] or {"-h", "--help"} & set(words):
+        return
+    if words[1:2] == ["claude-code"]:
+        from safetydrift.integrations.claude_code import main as answer
+
+        raise SystemExit(answer(words[2:]))
+    if words[1:2] == ["serve"] and len(words) > 2:  # noqa: PLR2004
+        from safetydrift.integrations.resident import serve
+
+        raise SystemExit(serve(words[2], words[3:]))

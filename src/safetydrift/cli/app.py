@@ -10,6 +10,7 @@ from safetydrift._version import __version__
 
 VERBS = {
     "analyze": "Print what a chain says: horizons, absorption, points of no return.",
+    "audit": "Check that nobody has changed a guard's decision log.",
     "catalogue": "Check a catalogue: how much of what agents do it covers.",
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
@@ -17,7 +18,10 @@ VERBS = {
     "evaluate": "Compare monitors, model files and predictions with honest baselines.",
     "explain": "Say in words what one tool call does, and why we think so.",
     "fit": "Fit a model on traces or labelled runs.",
+    "hook": "Answer an agent's hooks: what `install` puts into its settings.",
+    "install": "Put the guard into an agent's own settings, or take it out.",
     "label": "Read what every tool call did, and count what could not be read.",
+    "policy": "Check a guard's policy, and try it on past runs.",
     "predict": "Write the probability of a violation at every step of every run.",
     "judge": "Ask a language model about the calls that no rule decides, and record its answers.",
     "replay": "Show runs step by step: state, probability, alarm.",

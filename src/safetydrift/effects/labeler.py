@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
     from safetydrift.effects.catalogue.globs import Globs
     from safetydrift.effects.catalogue.scales import Ranks
+    from safetydrift.effects.content.scan import Findings
     from safetydrift.states.space import StateSpace
     from safetydrift.trace import Step, ToolCall
 
@@ -200,6 +201,11 @@ class Labeler:
         reads = effect["tool"] == self.catalogue.scales.levels("tool")[0]
         args = table(step.call.args) if reads else None
         return read_by((text for _, text in scalars(args or {})), history.delegated)
+
+    def scan(self, text: str) -> Findings:
+        """Return what a text holds (`safetydrift.effects.content`)."""
+        findings: Findings = self._found_in(text)
+        return findings
 
     def _own(self, call: ToolCall) -> bool:
         """Whether what a call brings back was written by nobody outside."""

@@ -14,12 +14,13 @@ from functools import lru_cache
 from zlib import crc32
 
 from safetydrift.effects.history.sources import N_SOURCES, unpacked
-from safetydrift.errors import SpaceMismatchError
+from safetydrift.errors import SnapshotError, SpaceMismatchError
 from safetydrift.states.task_words import WORD_BINS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Move
@@ -145,6 +146,26 @@ class Covariates(_Fields):
     def hears(self, words: Sequence[int]) -> Covariates:
         """Return the covariates after the user has said something more."""
         return self._replace(heard_words=self.heard_words.union(words)) if words else self
+
+    def snapshot(self) -> list[Any]:
+        """Return the covariates as plain data that JSON can hold."""
+        return [sorted(field) if isinstance(field, frozenset) else field for field in self]
+
+    @classmethod
+    def restore(cls, parts: Any, space: StateSpace) -> Covariates:
+        """Return covariates from what `snapshot` gave.
+
+        Raises
+        ------
+        SnapshotError
+            If it is no such data, or a number is larger than any run could have made it.
+        """
+        if not isinstance(parts, list) or len(parts) != len(cls._fields):
+            raise SnapshotError("not the covariates of a run")
+        for name, part in zip(cls._fields, parts, strict=True):
+            if not _plausible(name, part, space):
+                raise SnapshotError(f"{name!r} is nothing a run could have come to")
+        return cls(*[frozenset(part) if isinstance(part, list) else part for part in parts])
 
 
 _SOURCE_SIZES = (36, 7, 25, 24, 72, 96, 60, 30)
@@ -307,6 +328,21 @@ class Factors:
             12 * worst + change,
             5 * share + worst,
         )
+
+
+_WORDS = frozenset({"order_words", "task_words", "heard_words"})
+_HIGHEST = {"closest": 3, "closeness": 3, "worst_origin": 4}
+
+
+def _plausible(name: str, part: Any, space: StateSpace) -> bool:
+    if name in _WORDS:
+        return isinstance(part, list) and all(type(word) is int and 0 <= word < WORD_BINS for word in part)
+    if name == "tools":
+        return isinstance(part, list) and all(isinstance(tool, str) for tool in part)
+    if name in {"last", "before"}:
+        return isinstance(part, str)
+    highest = space.n_states if "effect" in name else _HIGHEST.get(name)
+    return type(part) is int and part >= 0 and (highest is None or part <= highest)
 
 
 @lru_cache(4096)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from safetydrift.monitor.policy import Policy
     from safetydrift.monitor.session import TrajectoryState
     from safetydrift.monitor.verdict import Verdict
+    from safetydrift.states.effect import Effect
     from safetydrift.states.trajectory import Trajectory
     from safetydrift.trace import Step, ToolCall
 
@@ -105,11 +106,13 @@ class ForesightMonitor(LookupMonitor):
         score = self._standing_score(cells, past, pipeline, (past.last, past.before))
         return self._informed_standing(state.category, state.state, self._within.place(score), state.violated)
 
-    def check(self, state: TrajectoryState, step: Step) -> tuple[TrajectoryState, Verdict]:
+    def check(
+        self, state: TrajectoryState, step: Step, proposed: Effect | None = None
+    ) -> tuple[TrajectoryState, Verdict]:
         """Record a call with its result; return where the run stands now, and the finding about it."""
         state = self.hear(state, step.said) if step.said else state
         history = state.history
-        proposed = self.labeler.propose(step.call, history)
+        proposed = proposed or self.labeler.propose(step.call, history)
         effect = self.labeler.effect(step, proposed, history)
         index = self._space.effect_index
         orders: tuple[int, ...] = ()

@@ -116,14 +116,22 @@ class LookupMonitor:
         """Return the finding about where a run stands."""
         return self.standing(state.category)[state.state]
 
-    def check(self, state: TrajectoryState, step: Step) -> tuple[TrajectoryState, Verdict]:
-        """Record a call with its result; return where the run stands now, and the finding about it."""
+    def check(
+        self, state: TrajectoryState, step: Step, proposed: Effect | None = None
+    ) -> tuple[TrajectoryState, Verdict]:
+        """Record a call with its result; return where the run stands now, and the finding about it.
+
+        Parameters
+        ----------
+        proposed
+            What the call was taken to do when it was proposed, where that is known; it is read again otherwise.
+        """
         history = state.history
         if history is None:
-            effect = self.labeler.effect(step)
+            effect = self.labeler.effect(step, proposed)
         else:
             history = history.hears(step.said) if step.said else history
-            effect = self.labeler.effect(step, None, history)
+            effect = self.labeler.effect(step, proposed, history)
             history = self.labeler.remember(history, step, effect)
         after = self.advance(state, self._space.effect_index(effect), history)
         return after, self.standing(after.category)[after.state]

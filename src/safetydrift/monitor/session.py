@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from safetydrift.errors import SnapshotError
 from safetydrift.value import Value, set_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from safetydrift.effects.history import History
     from safetydrift.monitor.covariates import Covariates, Pipeline
+    from safetydrift.states.space import StateSpace
 
 
 class TrajectoryState(Value):
@@ -61,3 +65,76 @@ class TrajectoryState(Value):
         set_field(self, "history", history)
         set_field(self, "past", past)
         set_field(self, "pipeline", pipeline)
+
+    def snapshot(self) -> list[Any]:
+        """Return the state as plain data that JSON can hold."""
+        return [
+            self.category,
+            self.state,
+            self.steps,
+            list(self.since),
+            self.violated,
+            None if self.history is None else self.history.snapshot(),
+            None if self.past is None else self.past.snapshot(),
+            None if self.pipeline is None else list(self.pipeline),
+        ]
+
+    @classmethod
+    def restore(cls, parts: Any, space: StateSpace) -> TrajectoryState:
+        """Return a state from what `snapshot` gave; a monitor of the same model judges the two alike.
+
+        Parameters
+        ----------
+        space
+            The state space of that model.
+
+        Raises
+        ------
+        SnapshotError
+            If it is no such data, or no state of that space.
+        """
+        try:
+            category, state, steps, since, violated, history, past, pipeline = parts
+        except (TypeError, ValueError) as error:
+            raise SnapshotError("not the state of a run") from error
+        numbers = [state, steps, *_list(since)]
+        if (
+            not isinstance(category, str)
+            or type(violated) is not bool
+            or any(type(number) is not int or number < 0 for number in numbers)
+            or state >= space.n_states
+            or len(since) != len(space.dimensions)
+        ):
+            raise SnapshotError("not the state of a run in this state space")
+        return cls(
+            category, state, steps, tuple(since), violated,
+            None if history is None else _history(history),
+            None if past is None else _past(past, space),
+            None if pipeline is None else _pipeline(pipeline),
+        )  # fmt: skip
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise SnapshotError("not the state of a run")
+    return value
+
+
+def _history(parts: Any) -> History:
+    from safetydrift.effects.history import History  # noqa: PLC0415  # states of some models have none
+
+    return History.restore(parts)
+
+
+def _past(parts: Any, space: StateSpace) -> Covariates:
+    from safetydrift.monitor.covariates import Covariates  # noqa: PLC0415  # as above
+
+    return Covariates.restore(parts, space)
+
+
+def _pipeline(parts: Any) -> Pipeline:
+    from safetydrift.monitor.covariates import Pipeline  # noqa: PLC0415  # as above
+
+    if len(_list(parts)) != 2 or any(type(part) is not int or part < -1 for part in parts):  # noqa: PLR2004
+        raise SnapshotError("not the pipeline of a run")
+    return Pipeline(*parts)

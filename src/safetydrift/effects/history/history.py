@@ -7,15 +7,16 @@ and fingerprints of what was sensitive. It holds no text that came back from a t
 from __future__ import annotations
 
 from safetydrift.effects.history.delegation import MAX_DELEGATED, delegated_by
-from safetydrift.effects.history.fingerprints import passages_of
+from safetydrift.effects.history.fingerprints import Fingerprints, passages_of
+from safetydrift.effects.history.packing import pack, pack_words, unpack, unpack_words
 from safetydrift.effects.history.words import digests, parts_of, word_digests, words
+from safetydrift.errors import SnapshotError
 from safetydrift.value import Value, set_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from safetydrift.effects.history.fingerprints import Fingerprints
+    from typing import Any
 
 MAX_SAID = 8192
 """Words of the user that are remembered; the first ones stay."""
@@ -166,6 +167,57 @@ class History(Value):
             if any(_has(crcs, one) for one in seen):
                 return origin
         return UNKNOWN
+
+    # -- keeping it ---------------------------------------------------------------------------------------
+
+    def snapshot(self) -> list[Any]:
+        """Return the history as plain data that JSON can hold; sets of digests are packed (`packing`)."""
+        return [
+            self.task_known,
+            pack_words(self.said),
+            *[[pack(one) for one in seen] for seen in (self.own, self.foreign, self.instructed)],
+            [[one.level, pack(one.shingles), pack(one.grams)] for one in self.sensitive],
+            pack(self.repeatable),
+            sorted(self.delegated),
+        ]
+
+    @classmethod
+    def restore(cls, parts: Any) -> History:
+        """Return a history from what `snapshot` gave; the two judge every later call alike.
+
+        Raises
+        ------
+        SnapshotError
+            If it is no such data, or more than a history remembers.
+        """
+        try:
+            known, said, own, foreign, instructed, sensitive, repeatable, delegated = parts
+            if type(known) is not bool or max(map(len, (own, foreign, instructed, sensitive))) > MAX_TEXTS:
+                raise SnapshotError("not the history of a run")
+            if len(delegated) > MAX_DELEGATED or not all(isinstance(file, str) for file in delegated):
+                raise SnapshotError("not the files that a user delegated to")
+            return cls(
+                known,
+                unpack_words(said, MAX_SAID),
+                _sets(own),
+                _sets(foreign),
+                _sets(instructed),
+                tuple([_fingerprints(*one) for one in sensitive]),
+                unpack(repeatable, MAX_SEEN),
+                frozenset(delegated),
+            )
+        except (TypeError, ValueError) as error:
+            raise SnapshotError(f"not the history of a run: {error}") from error
+
+
+def _sets(packed: Any) -> Seen:
+    return tuple([unpack(one, MAX_SEEN) for one in packed])
+
+
+def _fingerprints(level: Any, shingles: Any, grams: Any) -> Fingerprints:
+    if not isinstance(level, str):
+        raise SnapshotError("a level is a name")
+    return Fingerprints(level, unpack(shingles, MAX_SEEN), unpack(grams, MAX_SEEN))
 
 
 def _said(parts: Sequence[str], known: frozenset[str]) -> bool:

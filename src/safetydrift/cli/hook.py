@@ -1,0 +1,38 @@
+"""``safetydrift hook``. What agents start is answered before this is imported (`safetydrift.cli.main`)."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.group
+def hook() -> None:
+    """Answer an agent's hooks; agents start these by themselves once they are installed."""
+
+
+@hook.command("claude-code", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@click.pass_context
+def claude_code(context: click.Context) -> None:
+    """Read an event of Claude Code from standard input, and answer it.
+
+    \b
+    Options, all with a value:
+      --state FOLDER     where sessions and the decision log are kept
+      --policy FILE      the policy; followed while a guard is resident
+      --model FILE       the model
+      --config FILE      what is inside your organisation
+      --category NAME    what kind of task the runs are
+      --pipeline NAME    which model acts
+
+    \b
+    Exit codes:
+      0  answered; nothing is written where there is no objection
+      2  something failed so badly that it could not be said in JSON; Claude Code blocks the call
+
+    \b
+    Example:
+      safetydrift install claude-code --local
+    """
+    from safetydrift.integrations.claude_code import main
+
+    context.exit(main(context.args))

@@ -1,0 +1,139 @@
+"""What was decided about one proposed call."""
+
+from __future__ import annotations
+
+from math import nan
+
+from safetydrift.monitor.verdict import Intervention
+from safetydrift.value import Value, set_field
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from safetydrift.monitor.verdict import Verdict
+
+_GOES_AHEAD = frozenset((Intervention.ALLOW, Intervention.WARN))
+_REFUSED = frozenset((Intervention.BLOCK, Intervention.SUGGEST))
+
+
+class Decision(Value):
+    """The answer to one proposal.
+
+    Parameters
+    ----------
+    intervention
+        What is done: ALLOW, WARN (the call goes ahead, `reason` belongs into the model's context), ASK (a person has to
+        agree first), SUGGEST (refused, `alternative` names something safer) or BLOCK (refused).
+    reason
+        Why, in words that the model can act on; empty when the call goes ahead without a remark.
+    rule
+        The rule that decided, such as ``"when 2"``, ``"never 1"``, ``"the model's threshold"`` or ``"on_error"``.
+    probability
+        Of a violation within the horizon, the proposed call being its first step; nan where unknown.
+    threshold
+        What the rule compares it with; nan for rules that compare none.
+    error
+        What went wrong when the decision rests on a failure of the guard itself; empty otherwise.
+    explanation
+        What the finding rests on; empty for calls that go ahead without a remark.
+    alternative
+        A safer tool at hand; empty if none is known.
+    would_be
+        In shadow mode, the intervention that was only recorded; None otherwise.
+    answered_by
+        Who answered when a person was asked; empty otherwise.
+    verdict
+        The finding about the call; None if there is none, or if this is an answer given before.
+    repeated
+        Whether this is the answer that was given to the same call before.
+    latency
+        How long it took, in seconds, without the time a person was waited for.
+    key, call_id
+        Whose call it was.
+    """
+
+    __slots__ = (
+        "alternative",
+        "answered_by",
+        "call_id",
+        "error",
+        "explanation",
+        "intervention",
+        "key",
+        "latency",
+        "probability",
+        "reason",
+        "repeated",
+        "rule",
+        "threshold",
+        "verdict",
+        "would_be",
+    )
+    intervention: Intervention
+    reason: str
+    rule: str
+    probability: float
+    threshold: float
+    error: str
+    explanation: str
+    alternative: str
+    would_be: Intervention | None
+    answered_by: str
+    verdict: Verdict | None
+    repeated: bool
+    latency: float
+    key: str
+    call_id: str
+
+    def __init__(
+        self,
+        intervention: Intervention,
+        reason: str = "",
+        rule: str = "",
+        *,
+        probability: float = nan,
+        threshold: float = nan,
+        error: str = "",
+        explanation: str = "",
+        alternative: str = "",
+        would_be: Intervention | None = None,
+        answered_by: str = "",
+        verdict: Verdict | None = None,
+        repeated: bool = False,
+        latency: float = 0.0,
+        key: str = "",
+        call_id: str = "",
+    ) -> None:
+        # One is made for every call; naming the fields one by one takes half the time of `_fill`.
+        set_field(self, "intervention", intervention)
+        set_field(self, "reason", reason)
+        set_field(self, "rule", rule)
+        set_field(self, "probability", probability)
+        set_field(self, "threshold", threshold)
+        set_field(self, "error", error)
+        set_field(self, "explanation", explanation)
+        set_field(self, "alternative", alternative)
+        set_field(self, "would_be", would_be)
+        set_field(self, "answered_by", answered_by)
+        set_field(self, "verdict", verdict)
+        set_field(self, "repeated", repeated)
+        set_field(self, "latency", latency)
+        set_field(self, "key", key)
+        set_field(self, "call_id", call_id)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the call may be made now. False while a person has yet to agree."""
+        return self.intervention in _GOES_AHEAD
+
+    @property
+    def refused(self) -> bool:
+        """Whether the call must not be made, whatever a person might say."""
+        return self.intervention in _REFUSED
+
+    @property
+    def asks(self) -> bool:
+        """Whether a person has to agree before the call is made."""
+        return self.intervention is Intervention.ASK
+
+    def __str__(self) -> str:
+        return f"{self.intervention.value}: {self.reason}" if self.reason else self.intervention.value

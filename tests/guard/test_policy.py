@@ -1,0 +1,303 @@
+"""Policies: what is done about which call, and files that say so."""
+
+import json
+import os
+import pickle
+from math import isnan
+
+import pytest
+
+from safetydrift.effects.catalogue.acts import KINDS
+from safetydrift.errors import PolicyFileError
+from safetydrift.guard import GuardPolicy, Rule, load_policy
+from safetydrift.guard.policy import SEVERITIES, SEVERITY_OF, STRICTNESS, Call
+from safetydrift.guard.policy_file import WatchedPolicy
+from safetydrift.monitor.policy import Policy
+from safetydrift.monitor.verdict import Basis, Intervention, Verdict
+from safetydrift.states.effect import Effect
+
+ALLOW, WARN, ASK, SUGGEST, BLOCK = Intervention
+NAN = float("nan")
+
+
+def call(  # noqa: PLR0917
+    tool="send",
+    probability=0.5,
+    kinds=(),
+    category="banking",
+    standing=0.1,
+    risk="mild",
+    alarm=False,
+    **levels,
+):
+    effect = {"data": "none", "tool": "read_only", "reversibility": "fully_reversible"} | levels
+    basis = Basis.UNSEEN if isnan(probability) else Basis.ESTIMATED
+    verdict = Verdict(
+        state=0, risk=risk, probability=probability, horizon=5, within=(), eventually=0.5, uncertain=0.0,
+        basis=basis, alarm=alarm, intervention=ALLOW,
+    )  # fmt: skip
+    return Call(tool, category, Effect(effect, kinds=kinds), verdict, standing)
+
+
+def decided(policy, space, **given):
+    return policy.decide(call(**given), Policy(), space)
+
+
+@pytest.fixture(scope="module")
+def space(model):
+    return model.space
+
+
+def test_every_kind_has_a_severity():
+    assert set(SEVERITY_OF) == set(KINDS)
+    assert set(SEVERITY_OF.values()) <= set(SEVERITIES)
+    assert set(STRICTNESS) == set(Intervention)
+
+
+@pytest.mark.parametrize(("alarm", "done"), [(True, ASK), (False, ALLOW)])
+def test_without_rules_the_model_decides(space, alarm, done):
+    assert decided(GuardPolicy(), space, alarm=alarm).intervention is done
+
+
+@pytest.mark.parametrize(
+    ("probability", "done"), [(0.1, ALLOW), (0.2, WARN), (0.45, ASK), (0.9, BLOCK), (NAN, BLOCK)]
+)
+def test_the_first_rule_that_holds_decides(space, probability, done):
+    ladder = GuardPolicy(when=(Rule(BLOCK, proposal=0.7), Rule(ASK, proposal=0.4), Rule(WARN, proposal=0.2)))
+    assert decided(ladder, space, probability=probability).intervention is done
+
+
+@pytest.mark.parametrize(
+    ("conditions", "given"),
+    [
+        ({"tools": ("send*",)}, {"tool": "SEND_money"}),
+        ({"categories": ("banking",)}, {}),
+        ({"kinds": ("data_leak",)}, {"kinds": ("data_leak", "integrity")}),
+        ({"severity": "high"}, {"kinds": ("credential_leak",)}),
+        ({"severity": "low"}, {}),
+        ({"effects": {"tool": "code_exec"}}, {"tool_level": "network"}),
+        ({"risk": "mild"}, {"risk": "elevated"}),
+        ({"standing": 0.1}, {}),
+        ({"standing": 0.9}, {"standing": NAN}),
+    ],
+)
+def test_a_condition_that_holds(space, conditions, given):
+    level = given.pop("tool_level", None)
+    asked = call(**given)
+    if level:
+        asked = asked.replace(effect=Effect({"data": "none", "tool": level, "reversibility": "partially"}))
+    assert Rule(BLOCK, **conditions).holds(asked, GuardPolicy(), space)
+
+
+@pytest.mark.parametrize(
+    ("conditions", "given"),
+    [
+        ({"tools": ("send",)}, {"tool": "send_money"}),
+        ({"tools": ("read",)}, {"tool": "read_secrets"}),
+        ({"categories": ("travel",)}, {}),
+        ({"kinds": ("data_leak",)}, {"kinds": ("integrity",)}),
+        ({"severity": "high"}, {"kinds": ("integrity",)}),
+        ({"effects": {"tool": "code_exec"}}, {}),
+        ({"risk": "elevated"}, {"risk": "mild"}),
+        ({"proposal": 0.6}, {}),
+        ({"standing": 0.2}, {}),
+        ({"proposal": 0.4, "standing": 0.2}, {}),
+    ],
+)
+def test_a_condition_that_does_not_hold(space, conditions, given):
+    assert not Rule(BLOCK, **conditions).holds(call(**given), GuardPolicy(), space)
+
+
+def test_never_is_before_everything(space):
+    policy = GuardPolicy(never=(Rule(BLOCK, tools=("send",)),), always_allow=("send",))
+    assert decided(policy, space).intervention is BLOCK
+
+
+def test_always_ask_is_before_always_allow_and_a_prediction_may_be_stricter(space):
+    policy = GuardPolicy(
+        always_ask=(Rule(ASK, tools=("send",)),), always_allow=("send",), when=(Rule(BLOCK, proposal=0.7),)
+    )
+    assert decided(policy, space, probability=0.0).intervention is ASK
+    assert decided(policy, space, probability=0.8).intervention is BLOCK
+
+
+def test_always_allow_goes_by_the_exact_name(space):
+    policy = GuardPolicy(always_allow=("send",), when=(Rule(BLOCK),))
+    assert decided(policy, space).intervention is ALLOW
+    assert decided(policy, space, tool="Send").intervention is BLOCK
+
+
+def test_what_was_never_seen_can_have_a_rule_of_its_own(space):
+    assert decided(GuardPolicy(unseen=BLOCK), space, probability=NAN).intervention is BLOCK
+    assert decided(GuardPolicy(unseen=BLOCK), space).intervention is ALLOW
+
+
+def test_severities_can_be_set():
+    policy = GuardPolicy(severities={"integrity": "critical"})
+    assert policy.severity(("integrity", "data_leak")) == "critical"
+    assert policy.severity(()) == "low"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"on_error": WARN},
+        {"on_unanswered": ASK},
+        {"timeout": 0.0},
+        {"ask_timeout": NAN},
+        {"severities": {"integrity": "terrible"}},
+        {"severities": {"rudeness": "low"}},
+    ],
+)
+def test_a_policy_that_means_nothing_is_refused(wrong):
+    with pytest.raises(ValueError, match=r"."):
+        GuardPolicy(**wrong)
+
+
+def test_what_a_rule_names_has_to_exist(space):
+    for rule in (
+        Rule(ASK, effects={"colour": "red"}),
+        Rule(ASK, effects={"tool": "rocket"}),
+        Rule(ASK, risk="dire"),
+    ):
+        with pytest.raises(ValueError, match=r"there is no|has no"):
+            GuardPolicy(when=(rule,)).check(space)
+
+
+def test_fail_closed_is_the_default_and_every_opening_is_told():
+    assert GuardPolicy().opens_on_failure == ()
+    assert GuardPolicy(on_error=ALLOW).opens_on_failure == ("on_error", "on_timeout", "on_lost_state")
+
+
+def test_rules_and_policies_are_values():
+    policy = GuardPolicy(when=(Rule(ASK, tools=("a*",), proposal=0.3),))
+    assert pickle.loads(pickle.dumps(policy)) == policy  # noqa: S301
+    assert policy != policy.replace(when=(Rule(ASK, tools=("a*",), proposal=0.4),))
+    assert hash(policy) == hash(policy.replace())
+
+
+# -- files --------------------------------------------------------------------------------------------------
+
+WHOLE = """
+format = "safetydrift.policy/1"
+name = "ours"
+always_allow = ["get_weather"]
+on_error = "ask"
+on_unanswered = "block"
+unseen = "ask"
+timeout = 2
+shadow = true
+
+[severity]
+integrity = "high"
+
+[[never]]
+tools = ["rm_*"]
+effects = { tool = "network", reversibility = "irreversible" }
+reason = "not here"
+
+[[always_ask]]
+kinds = ["credential_leak"]
+
+[[when]]
+name = "bank"
+categories = ["banking"]
+severity = "high"
+proposal = 0.3
+standing = 0.1
+then = "block"
+"""
+
+
+def written(tmp_path, text, name="policy.toml"):
+    (tmp_path / name).write_text(text)
+    return tmp_path / name
+
+
+def test_a_file_says_all_that_code_can(tmp_path):
+    assert load_policy(written(tmp_path, WHOLE)) == GuardPolicy(
+        "ours",
+        never=(
+            Rule(
+                BLOCK,
+                tools=("rm_*",),
+                effects={"tool": "network", "reversibility": "irreversible"},
+                reason="not here",
+            ),
+        ),
+        always_ask=(Rule(ASK, kinds=("credential_leak",)),),
+        always_allow=("get_weather",),
+        when=(
+            Rule(BLOCK, name="bank", categories=("banking",), severity="high", proposal=0.3, standing=0.1),
+        ),
+        severities={"integrity": "high"},
+        on_error=ASK,
+        unseen=ASK,
+        timeout=2.0,
+        shadow=True,
+    )
+
+
+def test_json_will_do(tmp_path):
+    text = json.dumps({"format": "safetydrift.policy/1", "name": "ours", "when": [{"then": "ask"}]})
+    assert load_policy(written(tmp_path, text, "policy.json")) == GuardPolicy("ours", when=(Rule(ASK),))
+
+
+HEAD = 'format = "safetydrift.policy/1"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "format"),
+        ('format = "safetydrift.policy/2"', "safetydrift.policy/1"),
+        (HEAD + "shadwo = true", "shadwo"),
+        (HEAD + "shadow = 1", "shadow"),
+        (HEAD + 'on_error = "shrug"', "on_error"),
+        (HEAD + 'on_error = "warn"', "blocked, asked about or allowed"),
+        (HEAD + "timeout = true", "timeout"),
+        (HEAD + "timeout = nan", "time limit"),
+        (HEAD + 'always_allow = ["get_*"]', "pattern"),
+        (HEAD + "[[when]]\nproposal = 0.5", "then"),
+        (HEAD + '[[when]]\nproposal = 1.5\nthen = "ask"', "between 0 and 1"),
+        (HEAD + '[[when]]\nkinds = ["rudeness"]\nthen = "ask"', "rudeness"),
+        (HEAD + '[[when]]\nseverity = "dire"\nthen = "ask"', "dire"),
+        (HEAD + '[[when]]\nprobability = 0.5\nthen = "ask"', "probability"),
+        (HEAD + "[[when]]\neffects = { tool = 3 }\nthen = 'ask'", "effects"),
+        (HEAD + "[[never]]\nreason = 'all'", "condition"),
+        (HEAD + "[severity]\nintegrity = 'dire'", "integrity"),
+        ("[", "policy.toml"),
+    ],
+)
+def test_what_nobody_reads_is_refused_with_its_place(tmp_path, text, told):
+    with pytest.raises(PolicyFileError, match=told) as raised:
+        load_policy(written(tmp_path, text))
+    assert "policy.toml" in str(raised.value)
+
+
+def test_a_file_that_is_missing_or_too_large_is_refused(tmp_path):
+    with pytest.raises(PolicyFileError, match="cannot be read"):
+        load_policy(tmp_path / "none.toml")
+    with pytest.raises(PolicyFileError, match="at most"):
+        load_policy(written(tmp_path, "#" * (1 << 20) + "##"))
+
+
+def test_a_changed_file_is_followed_and_a_broken_one_is_not(tmp_path, make):
+    path = written(tmp_path, HEAD + 'name = "first"')
+    told: list[str] = []
+    guard = make(WatchedPolicy(path, every=0.0, on_problem=told.append))
+    assert guard.policy.name == "first"
+    for number, (text, name) in enumerate(
+        [
+            ("[", "first"),
+            (HEAD + "[[when]]\nrisk = 'dire'\nthen = 'ask'", "first"),
+            (HEAD + 'name = "second"', "second"),
+        ]
+    ):
+        path.write_text(text)
+        os.utime(path, ns=(number, number))
+        assert guard.policy.name == name
+    path.unlink()
+    assert guard.policy.name == "second"
+    assert len(told) == 3
+    assert "dire" in told[1]
