@@ -1,14 +1,18 @@
-"""Run the Python examples of the README and of the docs, each page in a folder of its own."""
+"""Run the Python examples of the README and of the docs, each page in a folder of its own.
+
+An example that needs a package of an extra stands behind ``<!--- skip: next if(lacks("package"), reason=..) -->``.
+"""
 
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -18,6 +22,7 @@ _HERE = Path.cwd()
 
 def _enter(namespace: MutableMapping[str, Any]) -> None:
     namespace["_folder"] = TemporaryDirectory()
+    namespace["lacks"] = lambda package: find_spec(package) is None
     os.chdir(namespace["_folder"].name)
 
 
@@ -27,7 +32,7 @@ def _leave(namespace: MutableMapping[str, Any]) -> None:
 
 
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser()],
+    parsers=[PythonCodeBlockParser(), SkipParser()],
     patterns=["README.md", "docs/*.md", "docs/**/*.md"],
     setup=_enter,
     teardown=_leave,
