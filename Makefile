@@ -68,7 +68,7 @@ model: $(VENV)/run.stamp  ## Fit the shipped model again from the shipped corpus
 lock:  ## Compile the locked requirements again (needs uv)
 	uv pip compile pyproject.toml requirements/build.in --extra fit --extra report --extra zstd --universal \
 	  --python-version 3.11 --generate-hashes --no-header --no-annotate -o requirements/run.txt
-	uv pip compile pyproject.toml requirements/build.in --all-extras --group dev --universal --python-version 3.11 \
+	uv pip compile pyproject.toml requirements/build.in --extra all --group dev --universal --python-version 3.11 \
 	  --generate-hashes --no-header --no-annotate -c requirements/run.txt -o requirements/dev.txt
 
 clean:

@@ -45,6 +45,19 @@ class Tools:
         return {name: self.make(name) for name in ("look", "drop", "pay", "post", "peek", "fail")}
 
 
+def noting(monkeypatch: pytest.MonkeyPatch, guard: Guard, name: str) -> list[tuple[Any, ...]]:
+    """Return a list in which the arguments of every call of a guard's method are noted from now on."""
+    noted: list[tuple[Any, ...]] = []
+    method = getattr(guard, name)
+
+    def note(*args: Any, **options: Any) -> Any:
+        noted.append(args)
+        return method(*args, **options)
+
+    monkeypatch.setattr(guard, name, note)
+    return noted
+
+
 @pytest.fixture(scope="session")
 def model() -> Any:
     return load_model()
