@@ -1,8 +1,8 @@
 """A guarded agent loop beside the unguarded one, for every framework that is installed.
 
-One run is a user's words, some turns of one tool call each, and an answer; the model is the framework's own fake, so that
-what is timed is the framework and the guard. A real model takes seconds for what takes milliseconds here. The guard has
-the shipped model, a state in memory and no log.
+One run is a user's words, some turns of one tool call each, and an answer; the model is the framework's own fake, so
+that what is timed is the framework and the guard. A real model takes seconds for what takes milliseconds here. The
+guard has the shipped model, a state in memory and no log.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def get_transactions(n: int) -> str:
 
     :param n: how many
     """
-    return "nothing to speak of"
+    return f"nothing to speak of in the last {n}"
 
 
 def policy() -> GuardPolicy:
@@ -43,7 +43,9 @@ def raw(guard: Guard) -> tuple[Callable[[], object], Callable[[], object]]:
     from safetydrift.integrations.raw import GuardedTools  # noqa: PLC0415  # as in a loop of one's own
 
     call = {"type": "tool_use", "id": "t", "name": "get_transactions", "input": {"n": 5}}
-    turns = [{"role": "assistant", "content": [call | {"id": f"t{turn}"}]} for turn in range(TURNS)]
+    turns: list[dict[str, Any]] = [
+        {"role": "assistant", "content": [call | {"id": f"t{turn}"}]} for turn in range(TURNS)
+    ]
 
     def plain() -> list[Any]:
         messages = []
@@ -132,7 +134,7 @@ def agentdojo(guard: Guard) -> tuple[Callable[[], object], Callable[[], object]]
     function = make_function(get_transactions)
 
     def run(executor: Any) -> object:
-        runtime, messages = FunctionsRuntime([function]), []
+        runtime, messages = FunctionsRuntime([function]), list[Any]()
         for _ in range(TURNS):
             call = FunctionCall(function="get_transactions", args={"n": 5})
             messages = [*messages, ChatAssistantMessage(role="assistant", content=None, tool_calls=[call])]
