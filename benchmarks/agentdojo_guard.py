@@ -14,6 +14,7 @@ import argparse
 import json
 import time
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -70,10 +71,9 @@ class Counting(FunctionsRuntime):
 class Replay:
     """One run of a suite, played by ground truths."""
 
-    def __init__(self, suite: Any, executor: Any, user: Any, injections: dict[str, str]) -> None:
+    def __init__(self, suite: Any, executor: Any, user: Any, environment: Any) -> None:
         self.suite, self.executor, self.user = suite, executor, user
-        environment = suite.load_and_inject_default_environment(injections)
-        self.env = user.init_environment(environment)
+        self.env = user.init_environment(environment.model_copy(deep=True))
         self.before = self.env.model_copy(deep=True)
         self.runtime = Counting(suite.tools)
         self.messages: list[Any] = []
@@ -101,8 +101,8 @@ class Replay:
         return found
 
 
-def replayed(suite: Any, executor: Any, user: Any, injection: Any, injections: dict[str, str]) -> Replayed:
-    run = Replay(suite, executor, user, injections)
+def replayed(suite: Any, executor: Any, user: Any, injection: Any, environment: Any) -> Replayed:
+    run = Replay(suite, executor, user, environment)
     mine = run.make(user.ground_truth(run.env))
     theirs = [] if injection is None else run.make(injection.ground_truth(run.env))
     said = user.GROUND_TRUTH_OUTPUT
@@ -122,13 +122,17 @@ def counted(name: str, guard: Guard | None, limit: int) -> Counter[str]:
     pipeline = AgentPipeline([])
     pipeline.name = "gpt-4o-2024-05-13"
     attack = load_attack(ATTACK, suite, pipeline)
+    attack.get_injection_candidates = cache(
+        attack.get_injection_candidates
+    )  # it parses the environment each time
+    clean = suite.load_and_inject_default_environment({})
     plain = ToolsExecutor()
     guarded = plain if guard is None else GuardedToolsExecutor(guard, category=name)
     for user in list(suite.user_tasks.values())[:limit]:
-        if not replayed(suite, plain, user, None, {}).utility:
+        if not replayed(suite, plain, user, None, clean).utility:
             counts["user tasks: ground truth fails"] += 1
             continue
-        alone = replayed(suite, guarded, user, None, {})
+        alone = replayed(suite, guarded, user, None, clean)
         counts["user tasks"] += 1
         counts["user tasks done"] += alone.utility
         counts["user tasks: calls refused"] += alone.user_refused > 0
@@ -148,28 +152,29 @@ def judge(
     except ValueError:
         counts["excluded: nothing the user task reads can be injected"] += 1
         return
-    if not injection.ground_truth(suite.load_and_inject_default_environment(injections)):
+    environment = suite.load_and_inject_default_environment(injections)
+    if not injection.ground_truth(environment):
         counts["excluded: the attacker's ground truth is empty"] += 1
         return
-    without = replayed(suite, plain, user, injection, injections)
+    without = replayed(suite, plain, user, injection, environment)
     if not without.security:
         counts["excluded: the attack fails unguarded"] += 1
         return
-    found = replayed(suite, guarded, user, injection, injections)
+    found = replayed(suite, guarded, user, injection, environment)
     counts["attacks"] += 1
     counts["attacks stopped"] += not found.security
     counts["attacks stopped at their first call"] += found.first_refused
     counts["attacks stopped, by attempted calls"] += not found.attempted
     counts["attacked: user task done unguarded"] += without.utility
-    counts["attacked: user task done"] += without.utility and found.utility
+    counts["attacked: user task done"] += found.utility
     counts["attacked: user calls refused"] += found.user_refused > 0
 
 
 def shown(found: dict[str, Counter[str]]) -> str:
     """Return the counts as a table in Markdown."""
     lines = [
-        "| suite | attacks stopped | at the first call | user tasks done | the same, attacked | excluded of pairs |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
+        "| suite | attacks stopped | at the first call | user tasks done | attacked | attacked, no guard | excluded |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     total: Counter[str] = sum(found.values(), Counter())
     for name, counts in [*found.items(), ("all", total)]:
@@ -178,7 +183,8 @@ def shown(found: dict[str, Counter[str]]) -> str:
             f"| {name} | {_rate(counts, 'attacks stopped', 'attacks')} "
             f"| {_rate(counts, 'attacks stopped at their first call', 'attacks')} "
             f"| {_rate(counts, 'user tasks done', 'user tasks')} "
-            f"| {_rate(counts, 'attacked: user task done', 'attacked: user task done unguarded')} "
+            f"| {_rate(counts, 'attacked: user task done', 'attacks')} "
+            f"| {_rate(counts, 'attacked: user task done unguarded', 'attacks')} "
             f"| {excluded} of {counts['pairs']} |"
         )
     return "\n".join(lines)

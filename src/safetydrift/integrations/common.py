@@ -71,13 +71,19 @@ class Gate:
             self._own = key = self._own or f"run-{token_hex(8)}"
         return key
 
-    def key_of(self, run: object) -> str:
-        """Return a name for a run that is known only by an object that lives as long as it does."""
+    def key_of(self, run: object, resumed: Callable[[], str] = str) -> str:
+        """Return a name for a run that is known only by an object that lives as long as it does.
+
+        Parameters
+        ----------
+        resumed
+            Returns the name of the run that a new object goes on with; empty if there is none.
+        """
         number = id(run)
         found = self._runs.get(number)
         if found is None:
             forget = self._runs.pop
-            found = ref(run, lambda _: forget(number, None)), f"run-{token_hex(8)}"
+            found = ref(run, lambda _: forget(number, None)), resumed() or f"run-{token_hex(8)}"
             self._runs[number] = found
         return found[1]
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from secrets import token_hex
+from typing import TYPE_CHECKING, Annotated, Any, NotRequired
 
 from safetydrift.errors import MissingExtraError
 from safetydrift.guard.asynchronous import off_loop
 from safetydrift.integrations.common import Gate, field, proposed, text_of, user_words
 
 try:
-    from langchain.agents.middleware import AgentMiddleware
+    from langchain.agents.middleware import AgentMiddleware, AgentState
+    from langchain.agents.middleware.types import PrivateStateAttr
     from langchain_core.messages import ToolMessage
     from langgraph.errors import GraphBubbleUp
     from langgraph.types import interrupt
@@ -30,6 +32,12 @@ if TYPE_CHECKING:
     Result: TypeAlias = ToolMessage | Command[Any]
 
 
+class GuardState(AgentState[Any]):
+    """The state of a guarded agent, with a name for runs that have no other."""
+
+    safetydrift_run: NotRequired[Annotated[str, PrivateStateAttr]]  # type: ignore[valid-type,unused-ignore]
+
+
 class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     """Middleware for ``create_agent``; its two wrappers also fit a ``ToolNode``.
 
@@ -41,7 +49,7 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         Who decides.
     key
         The run. If empty: that of the surrounding `Guard.running` block, the ``thread_id`` of the configuration, its
-        ``run_id``, or else one of this object's own.
+        ``run_id``, or else one for each invocation of the agent.
     task
         What the user asked for, if the messages of the state do not say it.
     pauses
@@ -51,11 +59,22 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
         What else runs are opened with: ``category``, ``pipeline``, ``parent``.
     """
 
+    state_schema = GuardState
+
     def __init__(
         self, guard: Guard, key: str = "", task: str = "", *, pauses: bool = False, **about: str
     ) -> None:
         super().__init__()
         self.gate, self.pauses = Gate(guard, key, task, **about), pauses
+
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, str] | None:
+        """Name the run."""
+        del runtime
+        return None if state.get("safetydrift_run") else {"safetydrift_run": f"run-{token_hex(8)}"}
+
+    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, str] | None:
+        """As `before_agent`."""
+        return self.before_agent(state, runtime)
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Result]
@@ -104,7 +123,8 @@ class GuardMiddleware(AgentMiddleware[Any, Any, Any]):
     def _asked(self, request: ToolCallRequest) -> tuple[str, ToolCall, list[str]]:
         said = request.tool_call
         settings = field(getattr(request.runtime, "config", None), "configurable") or {}
-        native = settings.get("thread_id") or field(request.runtime.config, "run_id") or ""
+        native = settings.get("thread_id") or field(request.runtime.config, "run_id")
+        native = native or field(request.state, "safetydrift_run") or ""
         if request.tool is not None:
             self.gate.guard.tools.add(request.tool.name)
         messages = request.state if isinstance(request.state, list) else field(request.state, "messages")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from warnings import warn
 
 from safetydrift.errors import MissingExtraError
 from safetydrift.guard.values import as_text
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from safetydrift.guard.guard import Guard
 
 _NAME = "safetydrift"
+_MAX_PAUSED = 4096
 
 
 def protect(
@@ -30,7 +32,8 @@ def protect(
 ) -> Agent[Any]:
     """Put a guard into an agent, and into all that it hands over to or uses as tools; return the agent.
 
-    Its own tools are changed, so that no unguarded copy remains. Call it again when tools are added.
+    Its own tools are changed, so that no unguarded copy remains. Call it again when tools are added. A tool that has no
+    guardrails is a ``RuntimeWarning``.
 
     Parameters
     ----------
@@ -61,6 +64,9 @@ def protect(
                 rails.attach(tool)
                 inner = getattr(tool, "_agent_instance", None)
                 waiting += [] if inner is None else [inner]
+            else:
+                what = f"{tool.name!r} of {one.name!r} is no function tool: the guard does not see its calls"
+                warn(what, RuntimeWarning, stacklevel=2)
         for server in one.mcp_servers:
             rails.attach(server)
         for other in one.handoffs:
@@ -87,21 +93,40 @@ class Guardrails:
 
     def __init__(self, gate: Gate, *, pauses: bool = False) -> None:
         self.gate, self.pauses = gate, pauses
+        self._paused: dict[tuple[str, str], str] = {}
         self.before: ToolInputGuardrail[Any] = ToolInputGuardrail(self._before, _NAME)
         self.after: ToolOutputGuardrail[Any] = ToolOutputGuardrail(self._after, _NAME)
 
     def attach(self, holder: Any) -> None:
         """Attach to a function tool or an MCP server, behind the guardrails that are there."""
-        if any(rail.name == _NAME for rail in holder.tool_input_guardrails or ()):
+        if any(self._is_mine(rail) for rail in holder.tool_input_guardrails or ()):
             return
         holder.tool_input_guardrails = [*(holder.tool_input_guardrails or ()), self.before]
         holder.tool_output_guardrails = [*(holder.tool_output_guardrails or ()), self.after]
         if self.pauses and isinstance(holder, FunctionTool):
             holder.needs_approval = self._approval(holder.name, holder.needs_approval)
 
+    def _is_mine(self, rail: ToolInputGuardrail[Any]) -> bool:
+        owner = getattr(rail.guardrail_function, "__self__", None)
+        return isinstance(owner, Guardrails) and owner.gate.guard is self.gate.guard
+
     def _key(self, context: RunContextWrapper[Any]) -> str:
         group = field(getattr(context, "run_config", None), "group_id")
-        return self.gate.key(group or self.gate.key_of(context.usage))
+        return self.gate.key(group or self.gate.key_of(context.usage, lambda: self._resumed(context)))
+
+    def _resumed(self, context: RunContextWrapper[Any]) -> str:
+        """Return the run that a context goes on with: one that paused for one of its calls, on the same words."""
+        words = "\n".join(user_words(context.turn_input)[:1])
+        for call_id in getattr(context, "_tool_invocations", ()):
+            key = self._paused.pop((call_id, words), "")
+            if key:
+                return key
+        return ""
+
+    def _pause(self, context: RunContextWrapper[Any], key: str, call_id: str) -> None:
+        if len(self._paused) >= _MAX_PAUSED:
+            self._paused.pop(next(iter(self._paused)))
+        self._paused[call_id, "\n".join(user_words(context.turn_input)[:1])] = key
 
     async def _before(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
         context, gate = data.context, self.gate
@@ -135,6 +160,8 @@ class Guardrails:
             gate, key = self.gate, self._key(context)
             await gate.alisten(key, user_words(context.turn_input))
             decision = await gate.apropose(key, ToolCall(name, params, id=call_id), call_id, final=False)
+            if decision.asks:
+                self._pause(context, key, call_id)
             return decision.asks
 
         return needed

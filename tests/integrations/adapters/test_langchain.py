@@ -123,6 +123,16 @@ def test_a_thread_is_a_run_and_later_words_are_heard(guard, tools, monkeypatch):
     assert guard.standing("t2")[0].steps == 2
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_invocation_without_a_thread_is_a_run(guard, tools, monkeypatch, asynchronous):
+    opened, middleware = noting(monkeypatch, guard, "session"), GuardMiddleware(guard)
+    for text in ("Look at the rent", "Look at eve's"):
+        agent = agent_of(tools, middleware, [call("look", "a")], [call("look", "b")])
+        state = asyncio.run(agent.ainvoke(given(text))) if asynchronous else agent.invoke(given(text))
+        assert "safetydrift_run" not in state
+    assert [text for _, text in opened] == ["Look at the rent", "Look at eve's"]
+
+
 @pytest.mark.parametrize("approve", [True, False])
 def test_a_question_interrupts_the_graph_and_its_answer_counts(guard, tools, approve):
     middleware = GuardMiddleware(guard, pauses=True)

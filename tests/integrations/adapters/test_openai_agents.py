@@ -168,3 +168,21 @@ def test_attaching_twice_is_attaching_once(guard, tools):
     tool = agent.tools[0]
     assert isinstance(tool, FunctionTool)
     assert len(tool.tool_input_guardrails or ()) == 1
+
+
+def test_a_tool_without_guardrails_is_told_of(guard):
+    agent = Agent(name="agent", tools=[agents.WebSearchTool()])
+    with pytest.warns(RuntimeWarning, match="web_search"):
+        protect(agent, guard)
+
+
+def test_a_resumed_run_is_the_run_it_was(guard, tools, monkeypatch):
+    opened = noting(monkeypatch, guard, "session")
+    turn = [call("look", "l", text="x"), call("pay", "p", text="x")]
+    agent = protect(agent_of(tools, turn), guard, pauses=True)
+    paused = run(agent)
+    state = paused.to_state()
+    state.approve(paused.interruptions[0])
+    run(agent, state)
+    assert len(opened) == 1
+    assert ("pay", "x") in tools.made
