@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from safetydrift._version import __version__
-from safetydrift.errors import ChainError, HorizonError
+from safetydrift.errors import CalibrationError, ChainError, HorizonError
 from safetydrift.markov.chain import AbsorbingChain
 from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
 from safetydrift.monitor.calibration import suggest_policy
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.catalogue import Catalogue
     from safetydrift.markov._arrays import FloatArray
+    from safetydrift.monitor.guarantee import Goal
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
 
@@ -266,6 +267,7 @@ def fit_model(
     horizon: int = 5,
     threshold: float | None = None,
     provenance: Mapping[str, object] | None = None,
+    goal: Goal | None = None,
 ) -> tuple[Model, FittedChains]:
     """Fit a model and the policy suggested with it.
 
@@ -279,6 +281,9 @@ def fit_model(
         The policy's threshold; by default the one that spends the false-alarm budget of the settings.
     provenance
         What the runs are; versions, runs used and runs left out are added.
+    goal
+        What thresholds are to be chosen for, with a guarantee, from scores of hazards that were fitted on other tasks;
+        only with a hazard, and without a threshold.
 
     Raises
     ------
@@ -286,6 +291,8 @@ def fit_model(
         If no run can be used under the chosen notion of violation.
     HorizonError
         If the horizon lies beyond the tables.
+    CalibrationError
+        If the goal cannot be reached with these runs, or without a hazard.
     """
     settings = settings or FitSettings()
     if horizon > settings.max_horizon:
@@ -293,10 +300,15 @@ def fit_model(
             f"horizon {horizon} exceeds the tables' maximum {settings.max_horizon}; "
             f"fit with a maximum horizon of {horizon} or more"
         )
+    if goal is not None and (threshold is not None or not settings.hazard):
+        raise CalibrationError(
+            "a guarantee while fitting needs a hazard, which is tried on tasks it was not fitted on, and no threshold "
+            "given by hand; else calibrate the fitted model on runs of other tasks"
+        )
     fitted = fit_chains(trajectories, space, settings)
     model = build_model(fitted, space, catalogue, Policy(horizon), provenance)
     if fitted.settings.hazard:
-        return _with_hazard(model, trajectories, fitted.settings, threshold), fitted
+        return _with_hazard(model, trajectories, fitted.settings, threshold, goal), fitted
     if threshold is not None:
         return model.replace(policy=Policy(horizon, threshold)), fitted
     budget = fitted.settings.false_alarm_budget
@@ -308,7 +320,11 @@ def fit_model(
 
 
 def _with_hazard(
-    model: Model, trajectories: Sequence[Trajectory], settings: FitSettings, threshold: float | None
+    model: Model,
+    trajectories: Sequence[Trajectory],
+    settings: FitSettings,
+    threshold: float | None,
+    goal: Goal | None,
 ) -> Model:
     """Return a model with its hazard, and the thresholds that fit it."""
     from safetydrift.monitor.hazard_fitting import fit_hazard  # noqa: PLC0415  # needs scikit-learn
@@ -316,6 +332,11 @@ def _with_hazard(
     hazard, tried = fit_hazard(trajectories, model.space, settings, model.policy.horizon)
     if threshold is not None:
         return model.replace(hazard=hazard, policy=Policy(model.policy.horizon, threshold))
+    if goal is not None:
+        from safetydrift.monitor.risk_control import Peaks, with_thresholds  # noqa: PLC0415  # it uses this module
+
+        peaks = Peaks(tried.standing, tried.proposal, tried.violated, tried.task)
+        return with_thresholds(model.replace(hazard=hazard), peaks, goal, cross_fitted=True)
     budget = settings.false_alarm_budget
     policy = Policy(model.policy.horizon, *tried.thresholds(budget))
     statement = (
