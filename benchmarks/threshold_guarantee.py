@@ -13,12 +13,21 @@ from __future__ import annotations
 import argparse
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import CalibrationError
+from safetydrift.formats import load_catalogue, load_space
+from safetydrift.formats.trajectories import TrajectoryReader
 from safetydrift.monitor.guarantee import Goal
-from safetydrift.monitor.risk_control import GRID, Peaks, fewest_tasks, shares, tested
+from safetydrift.monitor.hazard_fitting import fit_hazard
+from safetydrift.monitor.risk_control import GRID, Peaks, fewest_tasks, kept_until, shares
+from safetydrift.monitor.settings import FitSettings
+
+if TYPE_CHECKING:
+    from safetydrift.markov._arrays import FloatArray, IntArray
 
 CONFIDENCE = 0.95
 
@@ -27,15 +36,15 @@ CONFIDENCE = 0.95
 class Counted:
     """What every task adds to the rates, by threshold of the grid."""
 
-    alarmed: np.ndarray
+    alarmed: FloatArray
     """Share of its non-violating runs alarmed, (tasks, thresholds)."""
-    runs: np.ndarray
+    runs: IntArray
     """How many such runs it has, (tasks,)."""
-    caught: np.ndarray
+    caught: FloatArray
     """Share of the violating runs of tasks that have some, (other tasks, thresholds)."""
 
     @classmethod
-    def of(cls, scores, peaks):
+    def of(cls, scores: FloatArray, peaks: Peaks) -> Counted:
         calm = ~peaks.violated
         runs = np.unique(peaks.task[calm], return_counts=True)[1]
         return cls(shares(scores, peaks.task, calm), runs, shares(scores, peaks.task, peaks.violated))
@@ -43,27 +52,23 @@ class Counted:
 
 def out_of_fold() -> Peaks:
     """Return the peaks of the shipped corpus, each scored by a hazard fitted on other tasks."""
-    from safetydrift.effects.labeler import Labeler
-    from safetydrift.formats import load_catalogue, load_space
-    from safetydrift.formats.trajectories import TrajectoryReader
-    from safetydrift.monitor.hazard_fitting import fit_hazard
-    from safetydrift.monitor.settings import FitSettings
-
     space = load_space("flow")
     runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
     tried = fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
     return Peaks(tried.standing, tried.proposal, tried.violated, tried.task)
 
 
-def place_of(losses, budget: float) -> int | None:
+def place_of(losses: FloatArray, budget: float) -> int | None:
     """Return the place of the threshold chosen, or None where the budget is refused."""
     try:
-        return tested(losses, budget, Goal(limit=budget, confidence=CONFIDENCE))
+        return kept_until(losses, budget, Goal(limit=budget, confidence=CONFIDENCE))
     except CalibrationError:
         return None
 
 
-def simulate(counted: Counted, budget: float, share: float, splits: int, seed: int = 20260401) -> dict[str, float]:
+def simulate(
+    counted: Counted, budget: float, share: float, splits: int, seed: int = 20260401
+) -> dict[str, float]:
     """Return how often the promise was broken over random divisions by task, and what the thresholds did."""
     rng = np.random.default_rng(seed)
     losses, weight = counted.alarmed, counted.runs
@@ -105,7 +110,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     peaks = out_of_fold()
-    results = []
+    results: list[dict[str, str | float]] = []
     for subject, scores in (("standing", peaks.standing), ("proposal", peaks.proposal)):
         counted = Counted.of(scores, peaks)
         for budget in (0.05, 0.1):
@@ -117,7 +122,12 @@ def main() -> None:
         return
     print(f"thresholds tried: {len(GRID)}; tasks needed for 5 % at 95 %: {fewest_tasks(0.05, CONFIDENCE)}")
     for found in results:
-        print("  ".join(f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}" for key, value in found.items()))
+        print(
+            "  ".join(
+                f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+                for key, value in found.items()
+            )
+        )
 
 
 if __name__ == "__main__":

@@ -74,7 +74,16 @@ def show_promises(model: Model) -> None:
         [subject, promise.threshold, promise.false_alarms, promise.recall, promise.tasks, promise.runs]
         for subject, promise in promises.items()
     ]
-    columns = ["threshold of the", "alarms from", "non-violating runs alarmed", "violating in time", "tasks", "runs"]
-    console.print(table("Thresholds, and what they did where they were chosen (means over tasks)", columns, rows))
+    columns = [
+        "threshold of the",
+        "alarms from",
+        "non-violating runs alarmed",
+        "violating in time",
+        "tasks",
+        "runs",
+    ]
+    console.print(
+        table("Thresholds, and what they did where they were chosen (means over tasks)", columns, rows)
+    )
     for subject, promise in promises.items():
         console.print(f"{subject}: {promise}", markup=False)

@@ -314,7 +314,9 @@ def goal(verb: Verb, *, by_default: bool = False) -> Verb:
             help="At most this share of a new task's non-violating runs may alarm."
             + ("  [default: 0.05]" if by_default else ""),
         ),
-        click.option("--recall", type=share, help="At least this share of its violating runs must alarm in time."),
+        click.option(
+            "--recall", type=share, help="At least this share of its violating runs must alarm in time."
+        ),
         click.option("--cost-miss", type=cost, help="What a violating run without an alarm in time costs."),
         click.option("--cost-alarm", type=cost, help="What an alarm in a run that does not violate costs."),
         click.option(

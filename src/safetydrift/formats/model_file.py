@@ -84,6 +84,17 @@ def load_model(path: str | PathLike[str] = DEFAULT_MODEL, *, space: StateSpace |
     return model
 
 
+def is_model_file(path: str) -> bool:
+    """Return whether a path names a model: by its first bytes, or the word for the one that comes with SafetyDrift."""
+    if path == DEFAULT_MODEL:
+        return True
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(64).startswith(b'{"format": "safetydrift.model/')
+    except OSError:
+        return False
+
+
 def shipped_model() -> str:
     """Return the path of the model that comes with SafetyDrift."""
     # importlib.resources would cost a hook more than the model itself.

@@ -63,7 +63,9 @@ class Goal(Value):
             raise ValueError(f"no threshold is chosen for {aim!r}; there are {', '.join(_AIMS)}")
         if aim == COSTS:
             if not (0.0 < miss < float("inf") and 0.0 < false_alarm < float("inf")):
-                raise ValueError(f"costs are above 0, got {miss} for a miss and {false_alarm} for a false alarm")
+                raise ValueError(
+                    f"costs are above 0, got {miss} for a miss and {false_alarm} for a false alarm"
+                )
         elif not (0.0 < limit < 1.0 and 0.0 < confidence < 1.0):
             raise ValueError(f"a share and a confidence lie between 0 and 1, got {limit} and {confidence}")
         self._fill(aim=aim, limit=limit, confidence=confidence, miss=miss, false_alarm=false_alarm)
@@ -246,7 +248,11 @@ def without_promise(provenance: Mapping[str, Any]) -> dict[str, Any]:
     """Return provenance without a promise about thresholds that no longer holds."""
     kept = {key: value for key, value in provenance.items() if key not in {"calibration", "threshold"}}
     said = provenance.get("threshold")
-    return {**kept, "threshold": f"before the update: {said.removeprefix('before the update: ')}"} if said else kept
+    return (
+        {**kept, "threshold": f"before the update: {said.removeprefix('before the update: ')}"}
+        if said
+        else kept
+    )
 
 
 def _percent(share: float) -> str:

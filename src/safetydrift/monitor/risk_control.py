@@ -174,10 +174,10 @@ def promise(
         place = int(np.argmin(costs))
         cost, tasks, runs = float(costs[place]), len(np.unique(peaks.task)), len(scores)
     elif goal.aim == FALSE_ALARMS:
-        place, tasks, runs = tested(alarmed, goal.limit, goal, subject), len(alarmed), int(calm.sum())
+        place, tasks, runs = kept_until(alarmed, goal.limit, goal, subject), len(alarmed), int(calm.sum())
     else:
         missed = 1.0 - caught[:, ::-1]
-        place = len(GRID) - 1 - tested(missed, 1.0 - goal.limit, goal, subject)
+        place = len(GRID) - 1 - kept_until(missed, 1.0 - goal.limit, goal, subject)
         tasks, runs = len(caught), int(violated.sum())
     return Promise(
         goal,
@@ -205,7 +205,7 @@ def shares(scores: FloatArray, task: IntArray, chosen: BoolArray) -> FloatArray:
     return alarmed
 
 
-def tested(losses: FloatArray, limit: float, goal: Goal, subject: str = "runs") -> int:
+def kept_until(losses: FloatArray, limit: float, goal: Goal, subject: str = "runs") -> int:
     """Return the last place of a sequence at which the limit is kept with the confidence of a goal.
 
     Parameters
@@ -228,8 +228,8 @@ def tested(losses: FloatArray, limit: float, goal: Goal, subject: str = "runs") 
     fewest, what = fewest_tasks(limit, goal.confidence), _about(goal)
     if len(losses) < fewest:
         raise CalibrationError(
-            f"{what} with confidence {goal.confidence:g} needs at least {fewest:,} tasks with such runs, even if nothing "
-            f"goes wrong in any; there are {len(losses):,}"
+            f"{what} with confidence {goal.confidence:g} needs at least {fewest:,} tasks with such runs, even if "
+            f"nothing goes wrong in any; there are {len(losses):,}"
         )
     raise CalibrationError(
         f"{what} with confidence {goal.confidence:g} is out of reach by the {subject} threshold on these "

@@ -1,0 +1,90 @@
+"""The verbs by which a model goes on learning: calibrate, update, drift, card."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from safetydrift.formats import load_model, write_traces
+from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
+
+
+def safetydrift(*args, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-m", "safetydrift", *map(str, args)],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "200"},
+        timeout=120,
+        check=False,
+    )
+
+
+def office_trace(number, tasks="office"):
+    mail = ToolCall("send_email", {"recipients": ["someone@example.org"], "body": "see below"})
+    steps = [Step(ToolCall("read_inbox"), "two messages", said="Sort my mail.")]
+    violated = number % 3 == 0
+    if violated or number % 2:
+        steps.append(Step(mail, "sent", turn=1))
+    return Trace(
+        f"{tasks}/{number}",
+        tuple(steps),
+        source="own",
+        task=f"{tasks}/{number // 2}",
+        category="office",
+        model="m",
+        prompt="Sort my mail.",
+        ending=Ending.COMPLETED,
+        label=Label(violated, onset=2 if violated else None),
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("learning")
+    write_traces([office_trace(n) for n in range(60)], folder / "old.jsonl")
+    write_traces([office_trace(n, "later") for n in range(240)], folder / "new.jsonl")
+    done = safetydrift("fit", "old.jsonl", "-o", "model.json", "-q", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def test_calibrate_writes_thresholds_with_their_promise(folder):
+    done = safetydrift(
+        "calibrate", "model.json", "new.jsonl", "--false-alarms", "0.2", "-o", "calibrated.json", cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    assert "at most 20 % of non-violating runs alarmed, confidence 95 %, calibrated on 1" in done.stdout
+    model = load_model(folder / "calibrated.json")
+    assert model.provenance["calibration"]["standing"]["threshold"] == model.policy.threshold
+    shown = safetydrift("analyze", "calibrated.json", cwd=folder)
+    assert "at most 20 % of non-violating runs alarmed" in shown.stdout
+    told = json.loads(safetydrift("analyze", "calibrated.json", "--json", cwd=folder).stdout)
+    assert told["provenance"]["calibration"]["proposal"]["confidence"] == 0.95
+
+
+def test_calibrate_prints_json(folder):
+    done = safetydrift(
+        "calibrate", "model.json", "new.jsonl", "--cost-miss", 5, "--cost-alarm", 1, "-o", "c.json", "--json",
+        cwd=folder,
+    )  # fmt: skip
+    assert json.loads(done.stdout)["calibration"]["standing"]["aim"] == "costs"
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "message"),
+    [
+        (["old.jsonl"], 3, "share the task"),
+        (["new.jsonl", "--false-alarms", "0.001"], 3, "needs at least 2,995 tasks"),
+        (["new.jsonl", "--cost-miss", "1"], 2, "belong together"),
+        (["new.jsonl", "--recall", "0.5", "--false-alarms", "0.1"], 2, "choose one of"),
+    ],
+)
+def test_calibrate_refuses_what_cannot_be_promised(folder, given, code, message):
+    done = safetydrift("calibrate", "model.json", *given, "-o", "refused.json", cwd=folder)
+    assert done.returncode == code
+    assert message in done.stderr
+    assert not (folder / "refused.json").exists()
