@@ -110,24 +110,19 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     peaks = out_of_fold()
-    results: list[dict[str, str | float]] = []
+    results = []
     for subject, scores in (("standing", peaks.standing), ("proposal", peaks.proposal)):
         counted = Counted.of(scores, peaks)
         for budget in (0.05, 0.1):
             for share in (0.5, 0.75):
                 found = simulate(counted, budget, share, 100 if given.quick else 1000)
-                results.append({"subject": subject, **found})
+                results.append((subject, found))
     if given.json:
-        print(json.dumps(results, indent=1))
+        print(json.dumps([{"subject": subject, **found} for subject, found in results], indent=1))
         return
     print(f"thresholds tried: {len(GRID)}; tasks needed for 5 % at 95 %: {fewest_tasks(0.05, CONFIDENCE)}")
-    for found in results:
-        print(
-            "  ".join(
-                f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
-                for key, value in found.items()
-            )
-        )
+    for subject, found in results:
+        print(f"{subject}: ", "  ".join(f"{key} {value:.4g}" for key, value in found.items()))
 
 
 if __name__ == "__main__":

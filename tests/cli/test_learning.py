@@ -88,3 +88,27 @@ def test_calibrate_refuses_what_cannot_be_promised(folder, given, code, message)
     assert done.returncode == code
     assert message in done.stderr
     assert not (folder / "refused.json").exists()
+
+
+def test_update_adds_runs_and_says_what_it_added(folder):
+    done = safetydrift("update", "model.json", "new.jsonl", "-o", "updated.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "added 240 runs of 120 tasks (120 of them new); new categories: none" in done.stdout
+    whole = safetydrift("fit", "old.jsonl", "new.jsonl", "-o", "whole.json", "-q", cwd=folder)
+    assert whole.returncode == 0, whole.stderr
+    ours, theirs = load_model(folder / "updated.json"), load_model(folder / "whole.json")
+    assert ours.evidence == theirs.evidence
+    assert str(ours.tables[""].within) == str(theirs.tables[""].within)
+    again = safetydrift("update", "updated.json", "new.jsonl", "-o", "twice.json", cwd=folder)
+    assert again.returncode == 3
+    assert "in the model already" in again.stderr
+
+
+def test_update_prints_json_and_forgets_when_asked(folder):
+    done = safetydrift(
+        "update", "model.json", "new.jsonl", "--half-life", 50, "-o", "recent.json", "--json", cwd=folder
+    )
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["runs"], told["new_tasks"], told["left_out"]) == (240, 120, {})
+    assert load_model(folder / "recent.json").provenance["updates"][0]["half_life"] == 50

@@ -23,6 +23,7 @@ VERBS = {
     "judge": "Ask a language model about the calls that no rule decides, and record its answers.",
     "replay": "Show runs step by step: state, probability, alarm.",
     "review": "Draw calls for people to review, and compare their decisions with ours.",
+    "update": "Add runs of your own to a model.",
 }
 
 EXIT_CODES = """\b

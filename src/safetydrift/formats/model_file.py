@@ -137,6 +137,7 @@ def _definition(model: Model) -> dict[str, Any]:
         "settings": dict(model.settings),
         "provenance": dict(model.provenance),
         **({} if model.hazard is None else {"hazard": hazard_definition(model.hazard)}),
+        **({} if model.evidence is None else {"evidence": model.evidence}),
     }
 
 
@@ -165,6 +166,7 @@ def _build(definition: Any) -> Model:
         settings=definition["settings"],
         provenance=dict(definition["provenance"]),
         hazard=_hazard(definition.get("hazard"), space, len(tables[AGGREGATE].within) - 1),
+        evidence=definition.get("evidence"),
     )
 
 

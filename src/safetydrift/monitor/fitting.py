@@ -18,7 +18,7 @@ from safetydrift.errors import CalibrationError, ChainError, HorizonError
 from safetydrift.markov.chain import AbsorbingChain
 from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
 from safetydrift.monitor.calibration import suggest_policy
-from safetydrift.monitor.evidence import Evidence, Rows, gather
+from safetydrift.monitor.evidence import Evidence, Rows, evidence_definition, gather
 from safetydrift.monitor.model import AGGREGATE, Model
 from safetydrift.monitor.nesting import ALL, CATEGORY, nested_arrivals, nested_kinds, nested_transitions
 from safetydrift.monitor.policy import Policy
@@ -60,6 +60,8 @@ class FittedChains:
         The concentrations fitted for transitions, by level (estimator HIERARCHICAL).
     kin
         What the other runs of each category's sources showed; empty where there is one source only.
+    parts
+        What runs showed, by source and category.
     """
 
     rows: Rows
@@ -71,6 +73,7 @@ class FittedChains:
     weights: Mapping[str, FloatArray] = field(default_factory=dict)
     strengths: Mapping[str, float] = field(default_factory=dict)
     kin: Mapping[str, Evidence] = field(default_factory=dict)
+    parts: Mapping[tuple[str, str], Evidence] = field(default_factory=dict)
 
 
 def task_digest(source: str, category: str, task: str) -> str:
@@ -105,23 +108,48 @@ def fit_chains(
         )
         for part, found in sorted(used.by_part.items())
     }
+    digests = {task_digest(*task) for task in used.tasks}
+    return chains_of(parts, rows, space, settings, left_out=used.left_out, tasks=digests)
+
+
+def chains_of(
+    parts: Mapping[tuple[str, str], Evidence],
+    rows: Rows,
+    space: StateSpace,
+    settings: FitSettings,
+    *,
+    left_out: Mapping[str, int],
+    tasks: Iterable[str],
+) -> FittedChains:
+    """Estimate one chain over all runs and one per category, from what runs showed by source and category.
+
+    Parameters
+    ----------
+    parts
+        At least one.
+    left_out
+        Runs left out, by reason.
+    tasks
+        Digests of the tasks of the runs.
+    """
+    parts = dict(sorted(parts.items()))
     categories = sorted({category for _, category in parts})
     evidence = {AGGREGATE: _together(parts.values())}
     for category in filter(None, categories):
         evidence[category] = _together(found for part, found in parts.items() if part[1] == category)
     kin = _kin(parts, rows)
     estimate = _estimate(evidence, rows, space, settings, kin)
-    digests = tuple(sorted({task_digest(*task) for task in used.tasks}))
     return FittedChains(
         rows,
         evidence,
         estimate.chains,
-        dict(used.left_out),
+        dict(left_out),
         settings,
-        digests,
+        tuple(sorted(set(tasks))),
         estimate.weights,
         estimate.strengths,
         kin,
+        parts,
     )
 
 
@@ -402,6 +430,7 @@ def build_model(
             "left_out": dict(fitted.left_out),
             "tasks": list(fitted.tasks),
         },
+        evidence=evidence_definition(fitted.parts),
     )
 
 

@@ -259,7 +259,7 @@ def log_p_value(means: FloatArray, n: int, limit: float) -> FloatArray:
     Examples
     --------
     >>> np.exp(log_p_value(np.array([0.0, 0.03, 0.2]), 100, 0.1)).round(4).tolist()
-    [0.0, 0.0212, 1.0]
+    [0.0, 0.0213, 1.0]
     """
     below = np.minimum(means, limit)
     with np.errstate(divide="ignore", invalid="ignore"):
