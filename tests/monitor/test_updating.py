@@ -1,10 +1,11 @@
 import json
+import random
 
 import numpy as np
 import pytest
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
-from tests.monitor.test_hazard import made_run
 from tests.monitor.test_hazard import SPACE as FLOW
+from tests.monitor.test_hazard import made_run
 
 from safetydrift.errors import CalibrationError, ChainError, ModelFileError
 from safetydrift.formats import load_model, save_model
@@ -17,6 +18,11 @@ from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.monitor.updating import update
 from safetydrift.states.trajectory import Trajectory, fold
 from safetydrift.trace import Ending, Label
+
+
+def evidence(model):
+    assert model.evidence is not None
+    return model.evidence
 
 
 def tables(model):
@@ -34,7 +40,7 @@ def office(first, n, category="office", source="own"):
     return runs
 
 
-@pytest.mark.parametrize("estimator", [one for one in Estimator])
+@pytest.mark.parametrize("estimator", list(Estimator))
 @pytest.mark.parametrize("granularity", [Granularity.FINE, Granularity.COARSE])
 def test_adding_runs_gives_the_tables_of_fitting_on_all_of_them(catalogue, estimator, granularity):
     settings = FitSettings(estimator=estimator, granularity=granularity)
@@ -81,7 +87,9 @@ def test_two_updates_are_one_in_two_parts(catalogue):
 def test_what_is_added_is_told(catalogue):
     before = fit_model(office(0, 9), SPACE, catalogue, threshold=0.5)[0]
     unlabelled = run(WRITE, id="u", label=Label(None))
-    found = update(before, [*office(7, 4), *office(0, 3, "bank"), unlabelled], provenance={"corpus_digest": "d1"})
+    found = update(
+        before, [*office(7, 4), *office(0, 3, "bank"), unlabelled], provenance={"corpus_digest": "d1"}
+    )
     assert (found.runs, found.tasks, found.new_tasks, found.new_categories) == (7, 7, 5, ("bank",))
     assert found.left_out == {"the source says nothing about violation": 1}
     assert found.model.provenance["updates"][0]["corpus_digest"] == "d1"
@@ -91,7 +99,7 @@ def test_what_is_added_is_told(catalogue):
 
 def test_runs_that_cannot_be_used_change_nothing(catalogue):
     before = fit_model(office(0, 9), SPACE, catalogue, threshold=0.5)[0]
-    with pytest.raises(CalibrationError, match="none of the runs can be used.*says nothing"):
+    with pytest.raises(CalibrationError, match=r"none of the runs can be used.*says nothing"):
         update(before, [run(WRITE, id="u", label=Label(None))])
 
 
@@ -116,7 +124,7 @@ def test_a_model_without_its_counts_is_refused(catalogue):
 def test_damaged_counts_are_refused(catalogue, damage):
     before = fit_model(office(0, 9), SPACE, catalogue, threshold=0.5)[0]
     with pytest.raises(ModelFileError, match="counts behind its tables cannot be read"):
-        read_evidence([{**before.evidence[0], **damage}], len(before.rows))
+        read_evidence([{**evidence(before)[0], **damage}], len(before.rows))
 
 
 # -- forgetting -------------------------------------------------------------------------------------------
@@ -136,10 +144,10 @@ def test_forgetting_in_two_parts_is_forgetting_at_once(catalogue):
     before = fit_model(office(0, 9), SPACE, catalogue, threshold=0.5)[0]
     parts = update(update(before, office(50, 6), half_life=4).model, office(80, 4), half_life=4).model
     once = update(before, [*office(50, 6), *office(80, 4)], half_life=4).model
-    for ours, theirs in zip(parts.evidence, once.evidence, strict=True):
-        ours, theirs = (read_evidence([one], len(once.rows)) for one in (ours, theirs))
-        for name in ours:
-            assert np.allclose(ours[name].counts.matrix, theirs[name].counts.matrix)
+    ours, theirs = (read_evidence(evidence(one), len(once.rows)) for one in (parts, once))
+    assert ours.keys() == theirs.keys()
+    for name, part in ours.items():
+        assert np.allclose(part.counts.matrix, theirs[name].counts.matrix)
 
 
 def test_with_forgetting_the_chain_follows_what_came_last(catalogue):
@@ -173,23 +181,25 @@ def test_weighted_counts_are_checked():
 
 @pytest.fixture(scope="module")
 def informed(catalogue):
-    import random
-
-    chance = random.Random(4)
+    chance = random.Random(4)  # noqa: S311  # made-up runs, no secret
     runs = [made_run(number, chance) for number in range(240)]
     return fit_model(runs, FLOW, catalogue, FitSettings(hazard=True), threshold=0.5)[0]
 
 
 def later_runs(n, gullible):
     """Runs of a model nobody knows, which follow orders more or less often than those fitted on."""
-    import random
-
-    chance, runs = random.Random(9), []
+    runs: list[Trajectory] = []
+    chance = random.Random(9)  # noqa: S311  # as above
     while len(runs) < n:
         number = 3 * len(runs) if chance.random() < gullible else 3 * len(runs) + 1
         one = made_run(number, chance)
         runs.append(one.replace(id=f"later-{len(runs)}", task=f"later-{len(runs)}", model="unheard-of"))
     return runs
+
+
+def links(model):
+    assert model.hazard is not None
+    return model.hazard.within
 
 
 def gap(model, runs):
@@ -206,21 +216,21 @@ def test_after_an_update_the_hazard_expects_what_happens_here(informed, gullible
 
 
 def test_few_runs_change_little_and_none_turn_the_ranking_round(informed):
-    first = informed.hazard.within[4]
-    changed = update(informed, later_runs(2, 1.0)).model.hazard.within[4]
+    first = links(informed)[4]
+    changed = links(update(informed, later_runs(2, 1.0)).model)[4]
     assert abs(changed[0] - first[0]) < 2.0
     contrary = [one.replace(label=Label(not one.label.violated, onset=None)) for one in later_runs(60, 0.5)]
-    assert all(slope > 0.0 for _, slope in update(informed, contrary).model.hazard.within)
+    assert all(slope > 0.0 for _, slope in links(update(informed, contrary).model))
 
 
 def test_corrections_go_on_from_update_to_update(informed, tmp_path):
     runs = later_runs(120, 0.9)
-    once = update(informed, runs).model.hazard.within[4]
+    once = links(update(informed, runs).model)[4]
     first = update(informed, runs[:60]).model
     save_model(first, tmp_path / "m.json")
-    twice = update(load_model(tmp_path / "m.json"), runs[60:]).model.hazard.within[4]
+    twice = links(update(load_model(tmp_path / "m.json"), runs[60:]).model)[4]
     assert twice == pytest.approx(once, abs=0.25)
-    assert first.hazard.within[4] != pytest.approx(once, abs=1e-3)
+    assert links(first)[4] != pytest.approx(once, abs=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,8 @@ def update(
         categories = ", ".join(found.new_categories) or "none"
         console.print(
             shown(
-                f"added {found.runs:,} runs of {found.tasks:,} tasks ({found.new_tasks:,} of them new); new categories: "
-                f"{categories}"
+                f"added {found.runs:,} runs of {found.tasks:,} tasks ({found.new_tasks:,} of them new); "
+                f"new categories: {categories}"
             ),
             markup=False,
         )

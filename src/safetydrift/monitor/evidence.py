@@ -128,8 +128,8 @@ class Evidence:
     """
 
     counts: TransitionCounts
-    violating_arrivals: NDArray[np.int64]
-    arrivals: NDArray[np.int64]
+    violating_arrivals: NDArray[Any]
+    arrivals: NDArray[Any]
     ends: Counter[str] = field(default_factory=Counter)
     kinds: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, len(VIOLATION_KINDS))))
 

@@ -27,16 +27,17 @@ if TYPE_CHECKING:
     from safetydrift.monitor.model import Model
     from safetydrift.states.trajectory import Trajectory
 
-INTERCEPT_SPREAD, SLOPE_SPREAD = 2.0, 0.5
+INTERCEPT_SPREAD, SLOPE_SPREAD = 1.0, 0.3
 """Standard deviations of the prior."""
 
-ROWS_PER_RUN = 2.0
+ROWS_PER_RUN = 4.0
 """As how many independent observations the rows of one run count together, at most."""
 
 FLATTEST = 0.1
 """Slopes are never below: a hazard that ranks wrongly is flattened, not turned round."""
 
 ROUNDS = 50
+SMALLEST_STEP = 1e-9
 _FURTHEST = 16.0
 _DIGITS = 6
 
@@ -132,43 +133,30 @@ class Correction:
         weight : (rows,) array
             How much each row counts.
         """
-        prior_mean = np.array([self.intercept, self.slope])
+        mean = np.array([self.intercept, self.slope])
         first, mixed, second = self.precision
         prior = np.array([[first, mixed], [mixed, second]])
         inputs = np.column_stack([np.ones_like(odds), odds])
-        point, curvature = prior_mean.copy(), prior
-        height = _loss(point, prior_mean, prior, inputs, happened, weight)
+
+        def loss(point: FloatArray) -> float:
+            margins = np.where(happened, -1.0, 1.0) * (inputs @ point)
+            return float(weight @ np.logaddexp(0.0, margins) + 0.5 * (point - mean) @ prior @ (point - mean))
+
+        point, curvature = mean.copy(), prior
         for _ in range(ROUNDS):
             expected = _probability(inputs @ point)
-            slope = inputs.T @ (weight * (expected - happened)) + prior @ (point - prior_mean)
+            slope = inputs.T @ (weight * (expected - happened)) + prior @ (point - mean)
             curvature = (inputs.T * (weight * expected * (1.0 - expected))) @ inputs + prior
             step = np.linalg.solve(curvature, slope)
-            lower = _loss(point - step, prior_mean, prior, inputs, happened, weight)
-            while lower > height and np.abs(step).max() > 1e-12:  # noqa: PLR2004  # nothing is gained by less
+            while loss(point - step) > loss(point) and np.abs(step).max() > SMALLEST_STEP:
                 step *= 0.5
-                lower = _loss(point - step, prior_mean, prior, inputs, happened, weight)
-            point, height = point - step, lower
-            if np.abs(step).max() < 1e-10:  # noqa: PLR2004  # there
+            point = point - step
+            if np.abs(step).max() < SMALLEST_STEP:
                 break
-        kept = tuple(round(float(entry), _DIGITS) for entry in (curvature[0, 0], curvature[0, 1], curvature[1, 1]))
+        kept = np.round(curvature[[0, 0, 1], [0, 1, 1]], _DIGITS).tolist()
         return Correction(
-            round(float(point[0]), _DIGITS),
-            round(max(float(point[1]), FLATTEST), _DIGITS),
-            (kept[0], kept[1], kept[2]),
+            round(float(point[0]), _DIGITS), round(max(float(point[1]), FLATTEST), _DIGITS), (*kept,)
         )
-
-
-def _loss(
-    point: FloatArray,
-    prior_mean: FloatArray,
-    prior: FloatArray,
-    inputs: FloatArray,
-    happened: BoolArray,
-    weight: FloatArray,
-) -> float:
-    margins = np.where(happened, -1.0, 1.0) * (inputs @ point)
-    away = point - prior_mean
-    return float(weight @ np.logaddexp(0.0, margins) + 0.5 * away @ prior @ away)
 
 
 def _probability(odds: FloatArray) -> FloatArray:
@@ -233,10 +221,10 @@ def corrections_of(definition: Any, max_horizon: int) -> dict[str, list[Correcti
         return {side: [Correction()] * length for side, length in lengths.items()}
     try:
         found = {side: [_correction(one) for one in definition[side]] for side in lengths}
-        if any(len(found[side]) != length for side, length in lengths.items()):
-            raise ValueError("another number of links")
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(f"the corrections of its hazard cannot be read: {error!r}") from error
+    if any(len(found[side]) != length for side, length in lengths.items()):
+        raise ModelFileError("the corrections of its hazard are more or fewer than its links")
     return found
 
 
@@ -260,13 +248,10 @@ def _corrections(said: Said, before: list[Correction], n_horizons: int) -> list[
     ]
 
 
-def _link(
-    link: tuple[float, float], before: Correction, after: Correction
-) -> tuple[float, float]:
+def _link(link: tuple[float, float], before: Correction, after: Correction) -> tuple[float, float]:
     """Return a link with one correction taken back and another made."""
     intercept, slope = (link[0] - before.intercept) / before.slope, link[1] / before.slope
     return (
         round(after.intercept + after.slope * intercept, _DIGITS),
         round(after.slope * slope, _DIGITS),
     )
-

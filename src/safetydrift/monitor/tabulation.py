@@ -102,7 +102,9 @@ class Tabulated:
         horizons = horizon_table(self.chain, self.max_horizon)
         within, uncertain = horizons.probability(VIOLATED).copy(), horizons.probability(UNSEEN).copy()
         within[:, ~self.known], uncertain[:, ~self.known] = np.nan, 1.0
-        counts = np.ceil(self.evidence.counts.matrix).astype(np.int64)  # whole but where runs are being forgotten
+        counts = np.ceil(self.evidence.counts.matrix).astype(
+            np.int64
+        )  # whole but where runs are being forgotten
         departures = np.ceil(self.evidence.counts.departures).astype(np.int64)
         return RiskTable(
             within=rounded(within[:, rows], self.digits),

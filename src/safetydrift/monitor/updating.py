@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from safetydrift.markov._arrays import FloatArray, IntArray
     from safetydrift.monitor.model import Model
-    from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import ObservedRun, Trajectory
 
 
@@ -107,20 +106,24 @@ def update(
         tasks=known | digests,
     )
     result = build_model(
-        fitted, model.space, model.catalogue, model.policy, _provenance(model, found, len(used), digests, half_life)
+        fitted,
+        model.space,
+        model.catalogue,
+        model.policy,
+        _provenance(model, found, len(used), digests, half_life),
     )
     if model.hazard is not None:
         hazard, corrections = corrected(model, runs)
-        result = result.replace(
-            hazard=hazard, provenance={**result.provenance, "recalibration": corrections}
-        )
+        result = result.replace(hazard=hazard, provenance={**result.provenance, "recalibration": corrections})
     categories = {run.category for run, _ in used} - set(model.tables)
     return Updated(result, len(used), len(digests), left_out, tuple(sorted(categories)), len(digests - known))
 
 
 def _settings(model: Model) -> FitSettings:
     if model.evidence is None:
-        raise ModelFileError("the model does not keep the counts behind its tables; fit it again to add runs to it")
+        raise ModelFileError(
+            "the model does not keep the counts behind its tables; fit it again to add runs to it"
+        )
     try:
         return FitSettings.from_definition(model.settings)
     except (KeyError, TypeError, ValueError) as error:
@@ -132,7 +135,9 @@ def _require_new(model: Model, found: Mapping[str, object]) -> None:
     added = [model.provenance.get("corpus_digest")]
     added += [one.get("corpus_digest") for one in model.provenance.get("updates", ())]
     if digest is not None and digest in added:
-        raise CalibrationError("these very runs are in the model already; adding them again would count them twice")
+        raise CalibrationError(
+            "these very runs are in the model already; adding them again would count them twice"
+        )
 
 
 def _usable(
@@ -142,8 +147,12 @@ def _usable(
     used = [(run, one) for run, one in seen if not one.left_out]
     left_out = Counter(one.left_out for _, one in seen if one.left_out)
     if not used:
-        reasons = "; ".join(f"{count} {reason}" for reason, count in left_out.most_common(3)) or "no runs at all"
-        raise CalibrationError(f"none of the runs can be used under the model's notion of violation: {reasons}")
+        reasons = (
+            "; ".join(f"{count} {reason}" for reason, count in left_out.most_common(3)) or "no runs at all"
+        )
+        raise CalibrationError(
+            f"none of the runs can be used under the model's notion of violation: {reasons}"
+        )
     return used, left_out
 
 
@@ -236,10 +245,10 @@ def _sum(parts: Sequence[Evidence]) -> Evidence:
         matrix += part.counts.matrix
     return Evidence(
         TransitionCounts.weighted(matrix),
-        np.sum([part.violating_arrivals for part in parts], axis=0),
-        np.sum([part.arrivals for part in parts], axis=0),
+        sum([part.violating_arrivals for part in parts[1:]], start=parts[0].violating_arrivals),
+        sum([part.arrivals for part in parts[1:]], start=parts[0].arrivals),
         sum((part.ends for part in parts), Counter()),
-        np.sum([part.kinds for part in parts], axis=0),
+        sum([part.kinds for part in parts[1:]], start=parts[0].kinds),
     )
 
 
