@@ -83,7 +83,7 @@ def tried(
     best = Correction(precision=FREE).after(odds[others], happened[others], np.ones(others.sum()))
     found = {"tasks": float(len(np.unique(task[chosen]))), "auroc": auroc(odds[others], happened[others])}
     for name, one in (("before", Correction()), ("after", correction), ("floor", best)):
-        probability = 1.0 / (1.0 + np.exp(-(one.intercept + one.slope * odds[others])))
+        probability = np.exp(-np.logaddexp(0.0, -(one.intercept + one.slope * odds[others])))
         found[f"ece_{name}"] = expected_error(probability, happened[others])
         found[f"brier_{name}"] = float(((probability - happened[others]) ** 2).mean())
     return found
