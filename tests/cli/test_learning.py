@@ -112,3 +112,48 @@ def test_update_prints_json_and_forgets_when_asked(folder):
     told = json.loads(done.stdout)
     assert (told["runs"], told["new_tasks"], told["left_out"]) == (240, 120, {})
     assert load_model(folder / "recent.json").provenance["updates"][0]["half_life"] == 50
+
+
+def test_drift_finds_none_in_runs_like_those_fitted_on(folder):
+    done = safetydrift("drift", "model.json", "old.jsonl", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "no drift found in 60 runs" in done.stdout
+
+
+def test_drift_names_the_transitions_that_drive_it_and_goes_on_from_its_state(folder):
+    wild = [
+        Trace(
+            f"wild/{n}",
+            (Step(ToolCall("send_email", {"recipients": ["x@example.org"], "body": "hello"}), "sent"),) * 2,
+            source="own",
+            task=f"wild/{n}",
+            category="office",
+            prompt="Sort my mail.",
+            ending=Ending.COMPLETED,
+        )
+        for n in range(300)
+    ]
+    write_traces(wild, folder / "wild.jsonl")
+    kept = ("--state", "drift.json", "--plot", "drift.svg")
+    done = safetydrift("drift", "model.json", "old.jsonl", *kept, "--json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["alarmed"] is False
+    done = safetydrift("drift", "model.json", "wild.jsonl", *kept, "--json", cwd=folder)
+    told = json.loads(done.stdout)
+    assert told["alarmed"]
+    assert 60 < told["alarmed_at_run"] <= told["runs"] == 360
+    assert told["drivers"][0]["observed"] > told["drivers"][0]["expected"]
+    assert (folder / "drift.svg").read_text().lstrip().startswith("<?xml")
+    shown = safetydrift("drift", "model.json", "wild.jsonl", cwd=folder)
+    assert "raised the alarm (error level 0.01)" in shown.stdout
+    assert "Transitions that speak loudest" in shown.stdout
+
+
+def test_drift_refuses_a_state_that_is_none(folder):
+    (folder / "broken.json").write_text("{")
+    done = safetydrift("drift", "model.json", "old.jsonl", "--state", "broken.json", cwd=folder)
+    assert done.returncode == 3
+    assert "state of the drift alarm cannot be read" in done.stderr
+    other = safetydrift("drift", "default", "old.jsonl", "--state", "drift.json", cwd=folder)
+    assert other.returncode == 3
+    assert "another model" in other.stderr

@@ -14,6 +14,7 @@ VERBS = {
     "catalogue": "Check a catalogue: how much of what agents do it covers.",
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
+    "drift": "Say whether a deployment's runs still fit a model.",
     "effect": "Say what tool calls do, one JSON line each.",
     "evaluate": "Compare monitors, model files and predictions with honest baselines.",
     "explain": "Say in words what one tool call does, and why we think so.",

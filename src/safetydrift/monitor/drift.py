@@ -9,11 +9,11 @@ The chain says how runs go on from each row. Two predictors bet on every next ro
 - the *rival* leans on the model a little, and on the deployment's latest transitions much.
 
 The product of the ratios of their probabilities is a wager against the null, whose expected value never grows while the
-null is true. A new wager is opened with every run, and all are funded from one unit of capital: ``1 / (k (k + 1))`` for
-the ``k``-th. So the total is a nonnegative martingale of mean one, and by Ville's inequality the probability that it
-*ever* reaches ``1 / level`` is at most ``level``, however often one looks. A change late in life of a deployment finds a
-wager that was opened shortly before it. An average run length would have been the alternative (a CUSUM); it promises
-false alarms at a rate, and a deployment that is watched for years wants none.
+null is true. A new wager is opened with every run, and all are funded from one unit of capital: ``1 / (k (k + 1))`` is
+for the ``k``-th. So the total is a nonnegative martingale of mean one, and by Ville's inequality the probability that
+it *ever* reaches ``1 / level`` is at most ``level``, however often one looks. A change late in the life of a deployment
+finds a wager that was opened shortly before it. An average run length would have been the alternative (a CUSUM); it
+promises false alarms at a rate, and who watches a deployment for years wants none.
 
 Of every run, only the first departure from each row counts, and predictions change between runs only: runs repeat
 themselves, and what they learn from themselves is no drift. Nothing here needs more than the standard library, and the
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LEVEL = 0.01
 """Probability of ever raising a false alarm."""
 
-CONCENTRATION = 20.0
+CONCENTRATION = 10.0
 """How closely a deployment follows the model, at most, where a model does not say: a row departed from that often lies
 half-way."""
 
@@ -249,7 +249,9 @@ class DriftAlarm:
         rare = (sum([count == 1 for count in everywhere.values()]) + 0.5) / (n_own + n_others + 1.0)
         rare = min(rare, 0.5)
         expected = {
-            target: (1.0 - rare) * (own.get(target, 0) + (leaning * count / n_others if n_others else 0.0)) / departures
+            target: (1.0 - rare)
+            * (own.get(target, 0) + (leaning * count / n_others if n_others else 0.0))
+            / departures
             for target, count in others.items()
         }
         expected = {target: share for target, share in expected.items() if share > 0.0}

@@ -1,7 +1,14 @@
 import numpy as np
 import pytest
-from benchmarks.threshold_guarantee import Counted, out_of_fold, simulate
 from tests.monitor.test_risk_control import made_peaks
+
+from safetydrift.effects.labeler import Labeler
+from safetydrift.evaluation.threshold_trials import Counted, simulate
+from safetydrift.formats import load_catalogue, load_space
+from safetydrift.formats.trajectories import TrajectoryReader
+from safetydrift.monitor.hazard_fitting import fit_hazard
+from safetydrift.monitor.risk_control import Peaks
+from safetydrift.monitor.settings import FitSettings
 
 
 def test_made_up_tasks_keep_the_budget_as_promised():
@@ -22,7 +29,10 @@ def test_a_budget_out_of_reach_is_refused_in_every_split():
 
 @pytest.mark.long
 def test_on_the_shipped_corpus_the_budget_is_kept_on_held_out_tasks():
-    peaks = out_of_fold()
+    space = load_space("flow")
+    runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
+    tried = fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
+    peaks = Peaks(tried.standing, tried.proposal, tried.violated, tried.task)
     error = 2 * np.sqrt(0.05 * 0.95 / 1000)
     for scores in (peaks.standing, peaks.proposal):
         for budget in (0.05, 0.1):
