@@ -1,7 +1,9 @@
 """How soon the drift alarm is raised on runs unlike those the chain was fitted on, and how seldom on runs like them.
 
-First the level: deployments whose runs are drawn from the shipped model's own chain, or from one that differs from it as
-the null allows (rows drawn from their Dirichlet distributions), each watched for 300 runs. Then the chain is fitted on one part of the shipped corpus and watches 600 runs of another, in random order, ten times: runs
+First the level: deployments whose runs are drawn from the shipped model's own chain, or from one that differs from it
+as the null allows (every row drawn from its Dirichlet distribution), each watched for 300 runs.
+
+Then the corpus: the chain is fitted on one part of it and watches 600 runs of another, in random order, ten times: runs
 of the same tasks and models (one half of the corpus at random), of other tasks, of one family of models that was left
 out, and of one source that was left out. It takes some minutes.
 """
@@ -93,8 +95,8 @@ def own_chain(model: Model, rng: np.random.Generator, concentration: float | Non
     for _ in range(OWN_RUNS):
         row, states = model.row_of[model.space.start], [model.space.start]
         while row in chain and row < len(model.rows) and len(states) < LONGEST:
-            targets, cumulated = chain[row]
-            row = targets[min(int(np.searchsorted(cumulated, rng.random())), len(targets) - 1)]
+            known, cumulated = chain[row]
+            row = known[min(int(np.searchsorted(cumulated, rng.random())), len(known) - 1)]
             if row < len(model.rows):
                 states.append(state_of[row])
         if alarm.record(AGGREGATE, states, completed=row > len(model.rows)):
