@@ -157,3 +157,33 @@ def test_drift_refuses_a_state_that_is_none(folder):
     other = safetydrift("drift", "default", "old.jsonl", "--state", "drift.json", cwd=folder)
     assert other.returncode == 3
     assert "another model" in other.stderr
+
+
+def test_the_card_tells_of_data_promises_and_figures(folder):
+    figures = safetydrift(
+        "evaluate", "new.jsonl", "--predictor", "monitor", "--resamples", 5, "--json", "-q", cwd=folder
+    )
+    (folder / "figures.json").write_text(figures.stdout)
+    done = safetydrift("card", "calibrated.json", "--evaluation", "figures.json", "-o", "card.md", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    text = (folder / "card.md").read_text()
+    assert text.startswith("# Model card: calibrated\n")
+    assert "60 runs of 30 tasks" in text
+    assert "- standing: at most 20 % of non-violating runs alarmed, confidence 95 %" in text
+    assert "### Held-out tasks\n\n240 runs of 120 tasks, 80 violated." in text
+    row = next(line for line in text.splitlines() if line.startswith("| AUROC, within 5 calls"))
+    assert 0.5 < float(row.split("|")[2].split()[0]) <= 1.0
+
+
+def test_a_card_without_figures_says_so_and_one_from_something_else_is_refused(folder):
+    done = safetydrift("card", "updated.json", "--name", "ours `now`", cwd=folder)
+    assert done.stdout.startswith("# Model card: ours \\`now\\`\n")
+    assert "No evaluation was given" in done.stdout
+    assert "Nothing is promised about the false alarms" in done.stdout
+    assert "| 1 | 240 | 120 | none |" in done.stdout
+    (folder / "else.json").write_text('{"comparison": {}}')
+    (folder / "torn.json").write_text("{")
+    for wrong in ("else.json", "torn.json"):
+        refused = safetydrift("card", "updated.json", "--evaluation", wrong, cwd=folder)
+        assert refused.returncode == 3
+        assert "no evaluation that" in refused.stderr or "cannot be read as JSON" in refused.stderr

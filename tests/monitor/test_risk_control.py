@@ -1,4 +1,5 @@
 import json
+import random
 from hashlib import sha256
 
 import numpy as np
@@ -6,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
+from tests.monitor.test_hazard import SPACE as FLOW
+from tests.monitor.test_hazard import made_run
 
 from safetydrift.errors import CalibrationError, LeakageError, ModelFileError
 from safetydrift.formats import load_model, save_model
@@ -24,6 +27,7 @@ from safetydrift.monitor.risk_control import (
     promise,
     shares,
 )
+from safetydrift.monitor.settings import FitSettings
 
 BUDGET = Goal(limit=0.05, confidence=0.95)
 
@@ -261,3 +265,16 @@ def test_a_promise_is_plain_data_and_back():
 def test_while_fitting_a_guarantee_needs_a_hazard(catalogue):
     with pytest.raises(CalibrationError, match="needs a hazard"):
         fit_model(office_runs(0, 4), SPACE, catalogue, goal=BUDGET)
+
+
+def test_a_hazard_gives_thresholds_with_a_promise_while_it_is_fitted(catalogue):
+    chance = random.Random(4)  # noqa: S311  # made-up runs, no secret
+    runs = [made_run(number, chance) for number in range(240)]
+    goal, settings = Goal(limit=0.3, confidence=0.9), FitSettings(hazard=True)
+    fitted, _ = fit_model(runs, FLOW, catalogue, settings, goal=goal)
+    promises = promises_of(fitted.provenance)
+    assert promises["standing"].threshold == fitted.policy.threshold
+    assert promises["standing"].tasks == 40
+    assert "each scored by a hazard fitted on other tasks" in str(promises["proposal"])
+    with pytest.raises(CalibrationError, match="no threshold"):
+        fit_model(runs, FLOW, catalogue, settings, goal=goal, threshold=0.5)

@@ -11,6 +11,7 @@ from safetydrift._version import __version__
 VERBS = {
     "analyze": "Print what a chain says: horizons, absorption, points of no return.",
     "calibrate": "Choose a model's thresholds for a false-alarm budget, a recall, or costs.",
+    "card": "Write the card of a model: data, promises, figures, limits.",
     "catalogue": "Check a catalogue: how much of what agents do it covers.",
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
