@@ -52,12 +52,24 @@ def folder(tmp_path_factory):
     return folder
 
 
-def test_calibrate_writes_thresholds_with_their_promise(folder):
+@pytest.fixture(scope="module")
+def calibrated(folder):
     done = safetydrift(
         "calibrate", "model.json", "new.jsonl", "--false-alarms", "0.2", "-o", "calibrated.json", cwd=folder
     )
     assert done.returncode == 0, done.stderr
-    assert "at most 20 % of non-violating runs alarmed, confidence 95 %, calibrated on 1" in done.stdout
+    return done
+
+
+@pytest.fixture(scope="module")
+def updated(folder):
+    done = safetydrift("update", "model.json", "new.jsonl", "-o", "updated.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_calibrate_writes_thresholds_with_their_promise(folder, calibrated):
+    assert "at most 20 % of non-violating runs alarmed, confidence 95 %, calibrated on 1" in calibrated.stdout
     model = load_model(folder / "calibrated.json")
     assert model.provenance["calibration"]["standing"]["threshold"] == model.policy.threshold
     shown = safetydrift("analyze", "calibrated.json", cwd=folder)
@@ -90,10 +102,8 @@ def test_calibrate_refuses_what_cannot_be_promised(folder, given, code, message)
     assert not (folder / "refused.json").exists()
 
 
-def test_update_adds_runs_and_says_what_it_added(folder):
-    done = safetydrift("update", "model.json", "new.jsonl", "-o", "updated.json", cwd=folder)
-    assert done.returncode == 0, done.stderr
-    assert "added 240 runs of 120 tasks (120 of them new); new categories: none" in done.stdout
+def test_update_adds_runs_and_says_what_it_added(folder, updated):
+    assert "added 240 runs of 120 tasks (120 of them new); new categories: none" in updated.stdout
     whole = safetydrift("fit", "old.jsonl", "new.jsonl", "-o", "whole.json", "-q", cwd=folder)
     assert whole.returncode == 0, whole.stderr
     ours, theirs = load_model(folder / "updated.json"), load_model(folder / "whole.json")
@@ -154,12 +164,14 @@ def test_drift_refuses_a_state_that_is_none(folder):
     done = safetydrift("drift", "model.json", "old.jsonl", "--state", "broken.json", cwd=folder)
     assert done.returncode == 3
     assert "state of the drift alarm cannot be read" in done.stderr
-    other = safetydrift("drift", "default", "old.jsonl", "--state", "drift.json", cwd=folder)
+    kept = safetydrift("drift", "model.json", "old.jsonl", "--state", "kept.json", cwd=folder)
+    assert kept.returncode == 0, kept.stderr
+    other = safetydrift("drift", "default", "old.jsonl", "--state", "kept.json", cwd=folder)
     assert other.returncode == 3
     assert "another model" in other.stderr
 
 
-def test_the_card_tells_of_data_promises_and_figures(folder):
+def test_the_card_tells_of_data_promises_and_figures(folder, calibrated):
     figures = safetydrift(
         "evaluate", "new.jsonl", "--predictor", "monitor", "--resamples", 5, "--json", "-q", cwd=folder
     )
@@ -175,7 +187,7 @@ def test_the_card_tells_of_data_promises_and_figures(folder):
     assert 0.5 < float(row.split("|")[2].split()[0]) <= 1.0
 
 
-def test_a_card_without_figures_says_so_and_one_from_something_else_is_refused(folder):
+def test_a_card_without_figures_says_so_and_one_from_something_else_is_refused(folder, updated):
     done = safetydrift("card", "updated.json", "--name", "ours `now`", cwd=folder)
     assert done.stdout.startswith("# Model card: ours \\`now\\`\n")
     assert "No evaluation was given" in done.stdout

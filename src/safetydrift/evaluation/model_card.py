@@ -238,13 +238,13 @@ def _limits(model: Model) -> Iterator[str]:
     yield "\n".join(f"- {limit}" for limit in limits)
 
 
-_ALWAYS = """What was fitted on benchmarks knows benchmarks: tasks, tools and attacks of other kinds are foreseen less well.
+_ALWAYS = """What was fitted on benchmarks knows benchmarks: other tasks, tools and attacks are foreseen less well.
 Effects are read from the calls' arguments and results by rules; what no rule reads is taken cautiously: a false alarm.
 A violation is what the sources call one. What they do not label, the model cannot foresee.""".splitlines()
 _UNKNOWN_MODEL = (
     "A language model never seen counts as an average one; its probabilities may be too high or too low."
 )
-_PROMISED = "What is promised of thresholds holds for tasks drawn as those they were chosen on, one threshold at a time."
+_PROMISED = "What is promised of a threshold holds for tasks drawn as those it was chosen on."
 _UNPROMISED = "Nothing is promised about the false alarms of its thresholds."
 
 
