@@ -67,7 +67,7 @@ model: $(VENV)/run.stamp  ## Fit the shipped model again from the shipped corpus
 
 # FIGURES is the JSON of an evaluation: safetydrift evaluate corpus --predictor foresight --split tasks --json > FIGURES
 card: $(VENV)/run.stamp  ## Write the card of the shipped model
-	$(BIN)/safetydrift card default $(if $(FIGURES),--evaluation $(FIGURES)) --output docs/model-card.md
+	$(BIN)/safetydrift card default --name "the shipped model" $(if $(FIGURES),--evaluation $(FIGURES)) --output docs/model-card.md
 
 lock:  ## Compile the locked requirements again (needs uv)
 	uv pip compile pyproject.toml requirements/build.in --extra fit --extra report --extra zstd --universal \

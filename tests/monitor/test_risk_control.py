@@ -269,7 +269,7 @@ def test_while_fitting_a_guarantee_needs_a_hazard(catalogue):
 
 def test_a_hazard_gives_thresholds_with_a_promise_while_it_is_fitted(catalogue):
     chance = random.Random(4)  # noqa: S311  # made-up runs, no secret
-    runs = [made_run(number, chance) for number in range(240)]
+    runs = [made_run(number, chance) for number in range(120)]
     goal, settings = Goal(limit=0.3, confidence=0.9), FitSettings(hazard=True)
     fitted, _ = fit_model(runs, FLOW, catalogue, settings, goal=goal)
     promises = promises_of(fitted.provenance)

@@ -144,7 +144,7 @@ def _fitting(model: Model) -> Iterator[str]:
     settings = model.settings
     told = [
         [name.replace("_", " "), settings[name]]
-        for name in ("granularity", "estimator", "strength", "max_horizon", "unknown_onset", "hazard")
+        for name in ("granularity", "estimator", "strength", "max_horizon", "unknown_onset")
         if name in settings
     ]
     yield _table(["setting", "value"], told)
@@ -179,7 +179,7 @@ def _figures(evaluation: Mapping[str, Any] | None) -> Iterator[str]:
         splits = [_split(split) for split in comparison["splits"]]
         corpus = str(evaluation["provenance"]["corpus_digest"])[:16]
         yield (
-            f"From an evaluation of runs with digest {_plain(corpus)}; brackets are 95 % intervals over "
+            f"From an evaluation of runs with digest {_plain(corpus)}; in parentheses, 95 % intervals over "
             f"{int(comparison['resamples']):,} resamples of tasks. A predictor other than a model file was fitted anew "
             "in every fold, on what the split let it see."
         )
@@ -225,7 +225,7 @@ def _interval(figure: Any) -> str:
     low, high = figure.get("low"), figure.get("high")
     if low is None or high is None:
         return f"{figure['value']:.3f}"
-    return f"{figure['value']:.3f} [{low:.3f}, {high:.3f}]"
+    return f"{figure['value']:.3f} ({low:.3f} to {high:.3f})"
 
 
 def _limits(model: Model) -> Iterator[str]:
