@@ -90,7 +90,7 @@ def test_calibrate_prints_json(folder):
     ("given", "code", "message"),
     [
         (["old.jsonl"], 3, "share the task"),
-        (["new.jsonl", "--false-alarms", "0.001"], 3, "needs at least 2,995 tasks"),
+        (["new.jsonl", "--false-alarms", "0.001"], 3, "needs at least 3,32"),
         (["new.jsonl", "--cost-miss", "1"], 2, "belong together"),
         (["new.jsonl", "--recall", "0.5", "--false-alarms", "0.1"], 2, "choose one of"),
     ],

@@ -3,32 +3,34 @@
 Runs of one task are alike, so it is tasks that are drawn anew: what is bounded is the mean, over tasks, of the share of
 a task's runs that go wrong. Write ``L_i(t)`` for that share in task ``i`` at threshold ``t`` (non-violating runs that
 alarm, or violating runs that do not), which is between 0 and 1. For every threshold of a grid fixed beforehand, the
-hypothesis that ``E L(t)`` exceeds the limit is tested with the p-value of Hoeffding and Bentkus::
+hypothesis that ``E L(t)`` exceeds the limit ``a`` is tested by betting against it, task after task in a random order::
 
-    p(t) = min( exp(-n h(min(m, a), a)),  e P(Binomial(n, a) <= ceil(n m)) )
+    K_n = product of (1 + b_i (a - L_i))
 
-where ``n`` tasks have mean ``m``, ``a`` is the limit, and ``h`` the relative entropy of two coins. The thresholds are
-tested one after the other, from the one at which least can go wrong, and the first that is not rejected ends the walk
-(fixed-sequence testing: the error level is spent once). All of them up to there keep the limit with the stated
-confidence, if the tasks to come are drawn as those looked at were. Nothing is assumed of the runs within a task.
+The bets ``b_i`` depend on the tasks before only, so that ``K_n`` has a mean of at most one if the hypothesis is true,
+and is seldom ``1 / level`` or more; they grow with the distance of the losses so far from the limit and shrink with
+their variance, so that tasks of many runs, whose shares vary little, are used for what they are worth. ``K_n`` is
+averaged over a few orders, which keeps its mean. The thresholds are tested one after the other, from the one at which
+least can go wrong, and the first that is not rejected ends the walk (fixed-sequence testing: the error level is spent
+once). All of them up to there keep the limit with the stated confidence, if the tasks to come are drawn as those looked
+at were. Nothing is assumed of the runs within a task.
 
 Literature
 ----------
 A. Angelopoulos, S. Bates, E. Candes, M. Jordan, L. Lei, "Learn then Test: calibrating predictive algorithms to achieve
-risk control", 2021. S. Bates et al., "Distribution-free, risk-controlling prediction sets", JACM 68 (2021), for the
-p-value.
+risk control", 2021. I. Waudby-Smith, A. Ramdas, "Estimating means of bounded random variables by betting", JRSS B 86
+(2024), for the bets.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, isnan, log
+from math import isnan, log, log1p
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from safetydrift.errors import CalibrationError, LeakageError
-from safetydrift.markov.special import log_gamma
 from safetydrift.monitor.fitting import task_digest
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.guarantee import COSTS, FALSE_ALARMS, Goal, Promise, as_provenance
@@ -220,9 +222,16 @@ def kept_until(losses: FloatArray, limit: float, goal: Goal, subject: str = "run
     CalibrationError
         If it is not kept at the first place.
     """
-    level = 1.0 - goal.confidence
-    kept = log_p_value(losses.mean(axis=0), len(losses), limit) <= log(level) if len(losses) else np.zeros(1)
-    place = int(np.argmin(kept)) if not np.all(kept) else len(kept)
+    wanted, place = -log(1.0 - goal.confidence), 0
+    changes = np.flatnonzero((losses[:, 1:] != losses[:, :-1]).any(axis=0)) + 1
+    starts = np.concatenate([[0], changes])  # places where nothing changed need no test of their own
+    for first in range(0, len(starts) if len(losses) else 0, _BLOCK):
+        block = starts[first : first + _BLOCK]
+        kept = log_winnings(losses[:, block], limit) >= wanted - _ROUNDING
+        if not kept.all():
+            place = int(block[int(np.argmin(kept))])
+            break
+        place = losses.shape[1]
     if place:
         return place - 1
     fewest, what = fewest_tasks(limit, goal.confidence), _about(goal)
@@ -243,35 +252,63 @@ def fewest_tasks(limit: float, confidence: float) -> int:
     Examples
     --------
     >>> fewest_tasks(0.05, 0.95), fewest_tasks(0.01, 0.95)
-    (59, 299)
+    (65, 332)
     """
-    return ceil(log(1.0 - confidence) / log(1.0 - limit))
+    wanted, won, n = -log(1.0 - confidence), 0.0, 0
+    mean, variance = _PRIOR_MEAN * limit, _PRIOR_VARIANCE * limit * (1.0 - limit)
+    squares = variance
+    while won < wanted - _ROUNDING:
+        won += log1p(float(_bet(np.array(mean), np.array(squares / (n + 1.0)), limit)) * limit)
+        n += 1
+        mean = _PRIOR_MEAN * limit / (n + 1.0)
+        squares += mean**2
+    return n
 
 
-def log_p_value(means: FloatArray, n: int, limit: float) -> FloatArray:
-    """Return the logarithm of the p-value of Hoeffding and Bentkus that the true mean exceeds a limit.
+def log_winnings(losses: FloatArray, limit: float) -> FloatArray:
+    """Return the logarithm of what betting against *the mean exceeds the limit* has won, by column.
 
     Parameters
     ----------
-    means : array
-        Means of ``n`` independent values between 0 and 1.
+    losses : (tasks, places) array
+        Between 0 and 1; the tasks independent of each other.
 
     Examples
     --------
-    >>> np.exp(log_p_value(np.array([0.0, 0.03, 0.2]), 100, 0.1)).round(4).tolist()
-    [0.0, 0.0213, 1.0]
+    >>> losses = np.zeros((200, 2))
+    >>> losses[:40, 1] = 1.0
+    >>> np.exp(log_winnings(losses, 0.1)) > 20
+    array([ True, False])
     """
-    below = np.minimum(means, limit)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = np.where(below > 0.0, below * np.log(below / limit), 0.0)
-    entropy += (1.0 - below) * np.log((1.0 - below) / (1.0 - limit))
-    counts = np.arange(n + 1)
-    terms = log_gamma(np.full(1, n + 1.0)) - log_gamma(counts + 1.0) - log_gamma(n - counts + 1.0)
-    terms = terms + counts * log(limit) + (n - counts) * log(1.0 - limit)
-    cumulated = np.logaddexp.accumulate(terms)
-    reached = np.minimum(np.ceil(n * means - 1e-9).astype(np.int64), n)
-    result: FloatArray = np.minimum(np.minimum(-n * entropy, 1.0 + cumulated[reached]), 0.0)
+    n, rng = len(losses), np.random.default_rng(_ORDER_SEED)
+    seen = np.arange(1.0, n + 1.0)[:, None]
+    mean, variance = _PRIOR_MEAN * limit, _PRIOR_VARIANCE * limit * (1.0 - limit)
+    won = []
+    for _ in range(_ORDERS):
+        ordered = losses[rng.permutation(n)]
+        means = (mean + np.cumsum(ordered, axis=0)) / (seen + 1.0)
+        variances = (variance + np.cumsum((ordered - means) ** 2, axis=0)) / (seen + 1.0)
+        means, variances = (
+            np.vstack([np.full((1, losses.shape[1]), first), later[:-1]])
+            for first, later in ((mean, means), (variance, variances))
+        )
+        won.append(np.log1p(_bet(means, variances, limit) * (limit - ordered)).sum(axis=0))
+    result: FloatArray = np.logaddexp.reduce(won, axis=0) - log(_ORDERS)
     return result
+
+
+def _bet(means: FloatArray, variances: FloatArray, limit: float) -> FloatArray:
+    """Return how much is bet after losses of some mean and variance: never so much that one loss ruins."""
+    distance = limit - means
+    bets: FloatArray = np.clip(distance / (variances + distance**2), 0.0, _BOLDEST / (1.0 - limit))
+    return bets
+
+
+_BLOCK = 64
+_ORDERS, _ORDER_SEED = 16, 20260401
+_PRIOR_MEAN, _PRIOR_VARIANCE = 0.5, 0.5
+_BOLDEST = 0.9
+_ROUNDING = 1e-9
 
 
 def _costs(scores: FloatArray, peaks: Peaks, goal: Goal) -> FloatArray:
