@@ -163,8 +163,9 @@ class DriftAlarm:
             ratio = log(row.ratio(known))
             gain += ratio
             learnt.append((row, known))
-            blamed = (table, origin, target)
-            self._blame[blamed] = self._blame.get(blamed, 0.0) + ratio
+            if self.alarmed_at is None:
+                blamed = (table, origin, target)
+                self._blame[blamed] = self._blame.get(blamed, 0.0) + ratio
         self.runs += 1
         self._wagers = _log_sum(self._wagers, -log(self.runs) - log(self.runs + 1.0)) + gain
         for row, known in learnt:
@@ -174,7 +175,7 @@ class DriftAlarm:
         return self.alarmed_at is not None
 
     def drivers(self, most: int = 10) -> list[Driver]:
-        """Return the transitions that speak loudest against the model, the loudest first."""
+        """Return the transitions that spoke loudest against the model until the alarm, the loudest first."""
         loudest = sorted(self._blame.items(), key=_loudness)[:most]
         return [self._driver(*where, weight) for where, weight in loudest if weight > 0.0]
 
