@@ -13,7 +13,6 @@ from os.path import dirname, join
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.errors import ModelFileError, SafetyDriftError, SpaceMismatchError
 from safetydrift.formats.risk_table import read_table, table_definition
-from safetydrift.monitor.guarantee import promises_of
 from safetydrift.monitor.model import AGGREGATE, Model
 from safetydrift.monitor.policy import Policy
 from safetydrift.states.space import StateSpace
@@ -154,7 +153,10 @@ def _build(definition: Any) -> Model:
     if len({len(table.within) for table in tables.values()}) != 1 or AGGREGATE not in tables:
         raise ModelFileError("its tables lack the aggregate or differ in horizon")
     UnknownOnset(definition["settings"]["unknown_onset"])
-    promises_of(definition["provenance"])
+    if "calibration" in definition["provenance"]:
+        from safetydrift.monitor.guarantee import promises_of  # noqa: PLC0415  # most models promise nothing
+
+        promises_of(definition["provenance"])
     return Model(
         space=space,
         catalogue=Catalogue.from_definition(definition["catalogue"]),

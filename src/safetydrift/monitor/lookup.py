@@ -11,7 +11,6 @@ from math import isnan, nan
 from safetydrift.effects.history import History
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import HorizonError
-from safetydrift.monitor.guarantee import promises_of
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import Alternative, Outlook
 from safetydrift.monitor.policy import Bound
@@ -273,6 +272,8 @@ class LookupMonitor:
             parts.append("next: " + ", ".join(level for _, level in effect.levels))
         parts.append(f"risk by the rules: {verdict.risk}")
         parts.append(str(verdict))
+        from safetydrift.monitor.guarantee import promises_of  # noqa: PLC0415  # a hook that explains nothing needs none
+
         promise = promises_of(self.model.provenance).get("standing" if effect is None else "proposal")
         if promise is not None and self.policy == self.model.policy:
             parts.append(f"threshold {promise.threshold:g}: {promise}")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 INTERCEPT_SPREAD, SLOPE_SPREAD = 1.0, 0.3
 """Standard deviations of the prior."""
 
-ROWS_PER_RUN = 4.0
+ROWS_PER_RUN = 8.0
 """As how many independent observations the rows of one run count together, at most."""
 
 FLATTEST = 0.1
