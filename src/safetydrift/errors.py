@@ -82,6 +82,10 @@ class NoRunsError(SafetyDriftError, ValueError):
         super().__init__(f"no run was read from {', '.join(paths)}")
 
 
+class CalibrationError(SafetyDriftError, ValueError):
+    """A threshold that cannot be chosen as asked from the runs given."""
+
+
 class ModelFileError(SafetyDriftError, ValueError):
     """A model file that is damaged, of an unknown version, or not a model at all."""
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from safetydrift.states.trajectory import Notion, UnknownOnset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Granularity(Enum):
@@ -85,3 +89,23 @@ class FitSettings:
             "false_alarm_budget": self.false_alarm_budget,
             "hazard": self.hazard,
         }
+
+    @classmethod
+    def from_definition(cls, definition: Mapping[str, Any]) -> FitSettings:
+        """Build settings from plain data; the inverse of `definition`. What else it holds is passed over.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            If a part is missing or of the wrong kind.
+        """
+        return cls(
+            notion=Notion(definition["notion"]),
+            granularity=Granularity(definition["granularity"]),
+            estimator=Estimator(definition["estimator"]),
+            strength=float(definition["strength"]),
+            max_horizon=int(definition["max_horizon"]),
+            unknown_onset=UnknownOnset(definition["unknown_onset"]),
+            false_alarm_budget=float(definition["false_alarm_budget"]),
+            hazard=bool(definition["hazard"]),
+        )
