@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from safetydrift.effects.labeler import Labeler
@@ -17,6 +18,7 @@ from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from safetydrift.effects.boundary import Boundary
     from safetydrift.scenarios.environment import Environment
     from safetydrift.scenarios.scenario import Scenario
     from safetydrift.states.space import StateSpace
@@ -164,7 +166,7 @@ def rehearse(
         sandbox.call(step["call"], {key: value for key, value in step.items() if key != "call"})
     space = load_space("paper") if space is None else space
     trace = sandbox.trace(f"{scenario.id}/{name}/{seed}", model=name)
-    run = label_trace(trace, Labeler(load_catalogue(), scenario.boundary()), space)
+    run = label_trace(trace, _labeler(scenario.boundary()), space)
     return Rehearsal(
         trace,
         sandbox.environment,
@@ -172,6 +174,11 @@ def rehearse(
         tuple(sandbox.found),
         tuple(space.risk_name(state) for state in run.states),
     )
+
+
+@lru_cache(8)
+def _labeler(boundary: Boundary) -> Labeler:
+    return Labeler(load_catalogue(), boundary)
 
 
 @dataclass(frozen=True, slots=True)
