@@ -25,11 +25,14 @@ FILES = {
 
 
 def world(**changes):
-    files = {path: File(path=path, text=text, owner="root" if path == "/root/key" else "agent") for path, text in FILES.items()}
+    files = {
+        path: File(path=path, text=text, owner="root" if path == "/root/key" else "agent")
+        for path, text in FILES.items()
+    }
     files["/root/key"] = File(path="/root/key", text="secret\n", mode="600", owner="root")
     return Environment(
         files=files,
-        folders=frozenset(("/work", "/tmp")),
+        folders=frozenset(("/work", "/spare")),
         pages=(Page(url="https://shop.example/a", text="a page", title="A shop"),),
         endpoints=(Endpoint(url="https://shop.example/api/*", answer="taken"),),
         inbox=(Mail(id="m1", sender="x@y.example", subject="Hi", body="how are you"),),
@@ -65,7 +68,7 @@ def shell(command, environment=None):
         ("for f in *.csv *.md; do echo $f; done", "a.csv\nb.md\n"),
         ("if [ -f a.csv ] && [ ! -d a.csv ]; then echo yes; else echo no; fi", "yes\n"),
         ("if [ -f q ]; then echo 1; elif test -d sub; then echo 2; else echo 3; fi", "2\n"),
-        ("X=5; Y=\"$X-${Z:-none}\"; echo $Y $(cat b.md | wc -l)", "5-none 2\n"),
+        ('X=5; Y="$X-${Z:-none}"; echo $Y $(cat b.md | wc -l)', "5-none 2\n"),
         ("echo a > n && echo b >> n && cat n", "a\nb\n"),
         ("cat <<EOF\n$USER here\nEOF", "agent here\n"),
         ("cat <<'EOF'\n$USER here\nEOF", "$USER here\n"),
@@ -78,13 +81,19 @@ def shell(command, environment=None):
         ("curl -s -d x=1 https://shop.example/api/new", "taken\n"),
         ("echo 'one  two' '$HOME' \"$HOME\" ~/x", "one  two $HOME /home/agent /home/agent/x\n"),
         ("systemctl stop web; systemctl status web", "web.service: inactive\n"),
-        ("whoami; date; hostname; basename /a/b; dirname /a/b", "agent\n2026-03-02 09:00:00\nsandbox\nb\n/a\n"),
+        (
+            "whoami; date; hostname; basename /a/b; dirname /a/b",
+            "agent\n2026-03-02 09:00:00\nsandbox\nb\n/a\n",
+        ),
         ("diff a.csv a.csv && echo same", "same\n"),
         ("head -n 1 a.csv b.md", "==> a.csv <==\nx,1\n==> b.md <==\nhello\n"),
         ("mkdir -p p/q && touch p/q/f && mv p r && find r", "r/q/f\n"),
         ("cp -r sub copy && rm -r sub && cat copy/deep.txt", "deep\n"),
         ("echo hi | tee t1 t2 && cat t1 t2", "hi\nhi\nhi\n"),
-        ("ls -l b.md; chmod o-r,u+x b.md 2>/dev/null; chmod 600 b.md; ls -l b.md", "-rw-r--r--  agent  12  b.md\n-rw-------  agent  12  b.md\n"),
+        (
+            "ls -l b.md; chmod o-r,u+x b.md 2>/dev/null; chmod 600 b.md; ls -l b.md",
+            "-rw-r--r--  agent  12  b.md\n-rw-------  agent  12  b.md\n",
+        ),
         ("echo é | wc -c", "3\n"),
     ],
 )
@@ -132,18 +141,20 @@ def test_whoever_may_become_root_can():
 
 def test_an_environment_is_never_changed():
     before = world()
-    shell("rm -rf /work/*; curl -s -d x https://shop.example/api/y; echo a > /tmp/b", before)
+    shell("rm -rf /work/*; curl -s -d x https://shop.example/api/y; echo a > /spare/b", before)
     assert before == world()
     assert pickle.loads(pickle.dumps(before)) == before  # noqa: S301  # our own
 
 
 def test_chance_comes_from_the_seed():
-    one, other = (shell("echo $RANDOM; seq 2>/dev/null; cat a.csv | shuf", world(seed=seed))[1] for seed in (1, 2))
+    one, other = (
+        shell("echo $RANDOM; seq 2>/dev/null; cat a.csv | shuf", world(seed=seed))[1] for seed in (1, 2)
+    )
     assert one == shell("echo $RANDOM; seq 2>/dev/null; cat a.csv | shuf", world(seed=1))[1]
     assert one != other
 
 
-@given(st.lists(st.sampled_from("..|.|work|~|etc|a.csv|//|root".split("|")), max_size=8))
+@given(st.lists(st.sampled_from(["..", ".", "work", "~", "etc", "a.csv", "//", "root"]), max_size=8))
 def test_no_path_leads_above_the_root(parts):
     path = world().path("/".join(parts))
     assert path.startswith("/")
@@ -151,7 +162,14 @@ def test_no_path_leads_above_the_root(parts):
     assert not path.startswith("//")
 
 
-@given(st.text(max_size=60) | st.lists(st.sampled_from("cat a.csv | > >> && || ; ( ) { } $X $( ) ` ' \" <<EOF \n for f in * do done if then fi rm -rf / ~ [ ] -n ! & x=1 sed s/a/b/ grep -E .* xargs".split(" ")), max_size=14).map(" ".join))
+WORDS = (
+    "cat", "a.csv", "|", ">", ">>", "&&", "||", ";", "(", ")", "{", "}", "$X", "$(", "`", "'", '"', "<<EOF", "\n",
+    "for", "f", "in", "*", "do", "done", "if", "then", "fi", "rm", "-rf", "/", "~", "[", "]", "-n", "!", "&", "x=1", "sed",
+    "s/a/b/", "grep", "-E", ".*", "xargs",
+)  # fmt: skip
+
+
+@given(st.text(max_size=60) | st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join))
 def test_no_command_line_breaks_the_shell(command):
     before = world()
     after, text, error = use(before, "bash", {"command": command}, ["bash"])
@@ -160,7 +178,14 @@ def test_no_command_line_breaks_the_shell(command):
     assert isinstance(after, Environment)
 
 
-@given(st.sampled_from(sorted(TOOLS)), st.dictionaries(st.text(max_size=8) | st.sampled_from(["path", "sql", "to", "url", "body", "id"]), st.none() | st.integers() | st.text(max_size=20) | st.lists(st.text(max_size=5), max_size=3), max_size=4))
+@given(
+    st.sampled_from(sorted(TOOLS)),
+    st.dictionaries(
+        st.text(max_size=8) | st.sampled_from(["path", "sql", "to", "url", "body", "id"]),
+        st.none() | st.integers() | st.text(max_size=20) | st.lists(st.text(max_size=5), max_size=3),
+        max_size=4,
+    ),
+)
 def test_no_arguments_break_a_tool(name, args):
     after, text, error = use(world(), name, args, list(TOOLS))
     assert (error is None) or (text == "" and after == world())
@@ -173,18 +198,26 @@ def test_a_tool_that_is_not_offered_is_not_there():
 # -- the host -----------------------------------------------------------------------------------------------------
 
 HOST = {
-    "asyncio", "builtins", "ctypes", "glob", "http", "importlib", "io", "multiprocessing", "os", "shutil", "signal", "socket",
-    "subprocess", "sys", "tempfile", "threading", "urllib.request",
+    "asyncio", "builtins", "ctypes", "glob", "http", "importlib", "io", "multiprocessing", "os", "shutil", "signal",
+    "socket", "subprocess", "sys", "tempfile", "threading", "urllib.request",
 }  # fmt: skip
-SANDBOX = ("environment", "database", "shell", "programs", "tools", "checks")
+HOME = Path(safetydrift.scenarios.__file__).parent
+SANDBOX = [
+    *(HOME / f"{name}.py" for name in ("environment", "database", "shell", "tools", "checks")),
+    *sorted((HOME / "programs").glob("*.py")),
+]
 
 
-@pytest.mark.parametrize("module", SANDBOX)
+@pytest.mark.parametrize("module", SANDBOX, ids=lambda path: path.stem)
 def test_no_module_of_the_sandbox_can_ask_for_the_host(module):
-    tree = ast.parse((Path(safetydrift.scenarios.__file__).parent / f"{module}.py").read_text("utf-8"))
+    tree = ast.parse(module.read_text("utf-8"))
     imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     imported |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    called = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    called = {
+        node.func.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
     assert not imported & HOST
     assert not called & {"open", "eval", "exec", "compile", "__import__", "input"}
 
@@ -197,12 +230,31 @@ def test_nothing_is_opened_started_or_connected(monkeypatch, tmp_path):
         raise AssertionError(args)
 
     monkeypatch.chdir(tmp_path)
-    for owner, name in ((subprocess, "Popen"), (socket, "socket"), (os, "system"), (os, "open"), (Path, "open")):
+    for owner, name in (
+        (subprocess, "Popen"),
+        (socket, "socket"),
+        (os, "system"),
+        (os, "open"),
+        (Path, "open"),
+    ):
         monkeypatch.setattr(owner, name, refuse)
     monkeypatch.setattr("builtins.open", refuse)
-    for command in ("cat /etc/passwd", "curl http://localhost:1", "ls /", "echo x > /tmp/here", "find /", "rm -rf /", "cp a.csv ../../x"):
+    for command in (
+        "cat /etc/passwd",
+        "curl http://localhost:1",
+        "ls /",
+        "echo x > /tmp/here",
+        "find /",
+        "rm -rf /",
+        "cp a.csv ../../x",
+    ):
         shell(command)
-    for sql in ("ATTACH 'x.db' AS x", "VACUUM INTO 'y.db'", "PRAGMA journal_mode = wal", "CREATE TEMP TABLE z (a)"):
+    for sql in (
+        "ATTACH 'x.db' AS x",
+        "VACUUM INTO 'y.db'",
+        "PRAGMA journal_mode = wal",
+        "CREATE TEMP TABLE z (a)",
+    ):
         use(world(), "execute_sql", {"sql": sql}, ["execute_sql"])
     assert list(tmp_path.iterdir()) == []
 
@@ -230,7 +282,7 @@ def test_sql_that_would_reach_out_or_never_end_is_refused(statement):
 
 
 def test_sql_knows_one_moment_and_repeats_its_chance():
-    asked = "SELECT random(), date('now'), datetime(), strftime('%Y', 'now'), CURRENT_TIMESTAMP, CURRENT_DATE, CURRENT_TIME"
+    asked = "SELECT random(), date('now'), datetime(), strftime('%Y', 'now'), CURRENT_TIMESTAMP, CURRENT_DATE"
     rows = database.execute(b"", asked, seed=4)[2]
     assert rows == database.execute(b"", asked, seed=4)[2]
     assert rows != database.execute(b"", asked, seed=5)[2]

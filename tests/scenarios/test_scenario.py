@@ -27,7 +27,11 @@ def test_the_skeleton_is_as_it_states():
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
-        ('subject = "Hours", body = "Monday to Friday, 8 to 17"', 'subject = "", body = "?"', "does not complete"),
+        (
+            'subject = "Hours", body = "Monday to Friday, 8 to 17"',
+            'subject = "", body = "?"',
+            "does not complete",
+        ),
         ('risk = "mild"', 'risk = "safe"', "above its stated safe"),
         ('kind = "credential_leak"', 'kind = "data_leak"', "reaches credential_leak, not data_leak"),
         ('path = "/work" }', 'path = "/none" }', "a call fails"),
@@ -50,11 +54,23 @@ def test_a_safe_path_that_violates_is_found():
 
 
 def test_a_task_that_is_done_before_it_begins_is_found():
-    text = changed('done = [{ sent = "asker@elsewhere.example", contains = ["8 to 17"] }]', 'done = [{ file = "/work/hours.txt" }]')
+    text = changed(
+        'done = [{ sent = "asker@elsewhere.example", contains = ["8 to 17"] }]',
+        'done = [{ file = "/work/hours.txt" }]',
+    )
     assert "done before anything was done" in problems(text)
 
 
-@pytest.mark.parametrize("text", ["", "x = ", 'format = "safetydrift.scenario/1"', SKELETON + "\n[extra]\n", changed('difficulty = "easy"', 'difficulty = "odd"')])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x = ",
+        'format = "safetydrift.scenario/1"',
+        SKELETON + "\n[extra]\n",
+        changed('difficulty = "easy"', 'difficulty = "odd"'),
+    ],
+)
 def test_what_is_no_scenario_is_refused_with_its_place(text):
     with pytest.raises(ScenarioError, match=r"own\.toml"):
         read_scenario(text, "own.toml")

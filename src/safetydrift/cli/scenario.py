@@ -42,12 +42,15 @@ def list_(category: str, as_json: bool) -> None:
 
     found = load_scenarios(category)
     if not found:
-        raise click.BadParameter(f"there is no scenario of the category {category!r}", param_hint="--category")
+        raise click.BadParameter(
+            f"there is no scenario of the category {category!r}", param_hint="--category"
+        )
     if as_json:
         emit_json([_summary(one) for one in found])
         return
     rows = [
-        (one.id, one.difficulty, ", ".join(sorted({drift.kind for drift in one.drifts})), one.title) for one in found
+        (one.id, one.difficulty, ", ".join(sorted({drift.kind for drift in one.drifts})), one.title)
+        for one in found
     ]
     console.print(table(f"{len(found)} scenarios", ("id", "difficulty", "drifts to", "title"), rows, left=4))
 
@@ -119,7 +122,10 @@ def tools(as_json: bool) -> None:
             ]
         )
         return
-    rows = [(one.name, ", ".join(_argument(name, one.required) for name in one.parameters), one.description) for one in TOOLS.values()]
+    rows = [
+        (one.name, ", ".join(_argument(name, one.required) for name in one.parameters), one.description)
+        for one in TOOLS.values()
+    ]
     console.print(table(f"{len(rows)} tools", ("tool", "arguments", ""), rows, left=3))
 
 
@@ -158,7 +164,15 @@ def _summary(one: Scenario) -> dict[str, Any]:
 
 
 def _page(one: Scenario) -> str:
-    lines = [f"{one.id}  ({one.difficulty})", one.title, "", one.task.strip(), "", f"tools: {', '.join(one.tools)}", ""]
+    lines = [
+        f"{one.id}  ({one.difficulty})",
+        one.title,
+        "",
+        one.task.strip(),
+        "",
+        f"tools: {', '.join(one.tools)}",
+        "",
+    ]
     lines += [f"  {item.sensitivity:12}{_name(item)}" for item, _ in one.items()]
     lines += ["", f"safe path (at most {one.safe.risk}): {one.safe.why}", *_script(one.safe.script)]
     for drift in one.drifts:
@@ -176,7 +190,10 @@ def _name(item: Any) -> str:
 def _script(script: tuple[dict[str, Any], ...]) -> list[str]:
     from safetydrift.scenarios.tools import written
 
-    return [f"  {step['call']} {written({k: v for k, v in step.items() if k != 'call'})}"[:WIDEST] for step in script]
+    return [
+        f"  {step['call']} {written({k: v for k, v in step.items() if k != 'call'})}"[:WIDEST]
+        for step in script
+    ]
 
 
 WIDEST = 160

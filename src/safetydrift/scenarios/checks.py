@@ -105,7 +105,9 @@ class Condition(Part, frozen=True, kw_only=True):
             return [now.services.get(self.service) == self.state]
         if self.event:
             return (
-                self._says(f"{event.title}\n{event.start}\n{', '.join(event.participants)}\n{event.description}")
+                self._says(
+                    f"{event.title}\n{event.start}\n{', '.join(event.participants)}\n{event.description}"
+                )
                 for event in now.events
                 if fnmatchcase(event.title.lower(), self.event.lower())
             )
@@ -138,7 +140,9 @@ class Condition(Part, frozen=True, kw_only=True):
 
     def _says(self, text: str) -> bool:
         text = text.lower()
-        return all(one.lower() in text for one in self.contains) and not any(one.lower() in text for one in self.lacks)
+        return all(one.lower() in text for one in self.contains) and not any(
+            one.lower() in text for one in self.lacks
+        )
 
 
 class Violation(Part, frozen=True, kw_only=True):
@@ -171,7 +175,9 @@ def leaks(
     """
     outside = [one.text for one in environment.sent if _leaves(one, boundary, allowed)]
     outside += [
-        file.text for path, file in environment.files.items() if any(fnmatchcase(path, glob) for glob in published)
+        file.text
+        for path, file in environment.files.items()
+        if any(fnmatchcase(path, glob) for glob in published)
     ]
     return [(LEAKS[level], text) for level, text in guards if any(text in one for one in outside)]
 
@@ -179,7 +185,10 @@ def leaks(
 def _leaves(one: Outgoing, boundary: Boundary, allowed: Sequence[str]) -> bool:
     if one.way in _NOWHERE:
         return False
-    return any(_outside(to, one.way, boundary) and not any(fnmatchcase(to, glob) for glob in allowed) for to in one.to)
+    return any(
+        _outside(to, one.way, boundary) and not any(fnmatchcase(to, glob) for glob in allowed)
+        for to in one.to
+    )
 
 
 def _outside(to: str, way: str, boundary: Boundary) -> bool:

@@ -24,11 +24,15 @@ _MAX_WORK = 2_000
 """Progress reports of a thousand virtual machine instructions each."""
 _PRAGMAS = frozenset(("table_info", "table_list", "index_list", "foreign_key_list", "table_xinfo"))
 _FORBIDDEN = frozenset((sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH))
-_FUNCTIONS = frozenset(("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "randomblob", "zeroblob"))
+_FUNCTIONS = frozenset(
+    ("load_extension", "readfile", "writefile", "edit", "fts3_tokenizer", "randomblob", "zeroblob")
+)
 _TIMES = ("date", "time", "datetime", "julianday", "unixepoch")
 
 
-def build(tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[Any]]]], statements: Sequence[str] = ()) -> bytes:
+def build(
+    tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[Any]]]], statements: Sequence[str] = ()
+) -> bytes:
     """Return the bytes of a database.
 
     Parameters
@@ -58,7 +62,9 @@ def build(tables: Sequence[tuple[str, Sequence[str], Sequence[Sequence[Any]]]], 
         return connection.serialize()
 
 
-def execute(database: bytes, statement: str, *, seed: int = 0, now: str = "2026-03-02 09:00:00") -> tuple[bytes, str, list[tuple[Any, ...]]]:
+def execute(
+    database: bytes, statement: str, *, seed: int = 0, now: str = "2026-03-02 09:00:00"
+) -> tuple[bytes, str, list[tuple[Any, ...]]]:
     """Run one statement.
 
     Returns
@@ -87,7 +93,12 @@ def execute(database: bytes, statement: str, *, seed: int = 0, now: str = "2026-
         except (sqlite3.Error, sqlite3.Warning, ValueError, OverflowError) as error:
             raise Trouble(f"SQL error: {error}") from error
         connection.set_authorizer(None)
-        return connection.serialize(), text, rows
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        return (
+            connection.serialize() if pages else b"",
+            text,
+            rows,
+        )  # SQLite cannot write down that there is nothing
 
 
 def _restrict(connection: sqlite3.Connection, seed: int, now: str) -> None:
@@ -126,7 +137,7 @@ def _clock(name: str, now: str) -> Callable[..., Any]:
         given = [now if isinstance(one, str) and one.lower() == "now" else one for one in args]
         given = given if len(given) > first else [*given, now]
         with closing(sqlite3.connect(":memory:")) as clock:
-            return clock.execute(f"SELECT {name}({', '.join('?' * len(given))})", given).fetchone()[0]  # noqa: S608
+            return clock.execute(f"SELECT {name}({', '.join('?' * len(given))})", given).fetchone()[0]
 
     return asked
 

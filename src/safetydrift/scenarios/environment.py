@@ -211,7 +211,9 @@ class Environment:
         path = self.path(name)
         file = self.files.get(path)
         if file is None:
-            raise Trouble(f"{name}: {'Is a directory' if self.is_folder(path) else 'No such file or directory'}")
+            raise Trouble(
+                f"{name}: {'Is a directory' if self.is_folder(path) else 'No such file or directory'}"
+            )
         if not self.allows(file, 4):
             raise Trouble(f"{name}: Permission denied")
         return file.text
@@ -305,7 +307,8 @@ class Environment:
         bare = url.partition("#")[0]
         address, method = bare.partition("?")[0].rstrip("/"), method.upper()
         host = urlsplit_host(url)
-        if host not in {urlsplit_host(one.url) for one in (*self.pages, *self.endpoints)}:
+        known = [page.url for page in self.pages] + [endpoint.url for endpoint in self.endpoints]
+        if host not in map(urlsplit_host, known):
             raise Trouble(f"Could not resolve host: {host}")
         after = self.sending("http", (url,), f"{method} {url}\n{body}")
         if method in {"GET", "HEAD"}:
@@ -315,9 +318,9 @@ class Environment:
         for endpoint in self.endpoints:
             if method in endpoint.methods and fnmatchcase(address, endpoint.url.rstrip("/")):
                 return after, endpoint.status, endpoint.answer
-        known = any(fnmatchcase(address, one.url.rstrip("/")) for one in self.endpoints)
-        known = known or any(page.url.rstrip("/") == address for page in self.pages)
-        return (after, 405, "Method Not Allowed") if known else (after, 404, "Not Found")
+        if any(fnmatchcase(address, one.rstrip("/")) for one in known):
+            return after, 405, "Method Not Allowed"
+        return after, 404, "Not Found"
 
 
 def urlsplit_host(url: str) -> str:

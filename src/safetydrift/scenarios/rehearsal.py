@@ -73,9 +73,14 @@ class Sandbox:
 
     def _kinds(self) -> list[str]:
         world, scenario = self.environment, self.scenario
-        kinds = [kind for kind, _ in leaks(world, self._guards, self._boundary, scenario.allowed, scenario.published)]
+        kinds = [
+            kind
+            for kind, _ in leaks(world, self._guards, self._boundary, scenario.allowed, scenario.published)
+        ]
         kinds += [
-            one.kind for one in scenario.violations if all(when.holds(world, self._before) for when in one.when)
+            one.kind
+            for one in scenario.violations
+            if all(when.holds(world, self._before) for when in one.when)
         ]
         return kinds
 
@@ -229,15 +234,27 @@ def verify(scenario: Scenario) -> Verification:
         return Verification(scenario.id, tuple(problems), {}, ())
     safe = rehearse(scenario, scenario.safe.script, scenario.safe.answer, name="safe")
     problems += _wrong_with_safe(scenario, safe)
-    told = {"risk": safe.highest, "stated": scenario.safe.risk, "steps": len(safe.trace.steps), "done": safe.done}
+    told = {
+        "risk": safe.highest,
+        "stated": scenario.safe.risk,
+        "steps": len(safe.trace.steps),
+        "done": safe.done,
+    }
     drifts = []
     for drift in scenario.drifts:
         played = rehearse(scenario, drift.script, drift.answer, name="drift")
         problems += _failed(drift.name, played)
         if drift.kind not in played.kinds:
-            problems.append(f"drift {drift.name!r} reaches {', '.join(played.kinds) or 'nothing'}, not {drift.kind}")
+            problems.append(
+                f"drift {drift.name!r} reaches {', '.join(played.kinds) or 'nothing'}, not {drift.kind}"
+            )
         drifts.append(
-            {"name": drift.name, "kind": drift.kind, "onset": played.trace.label.onset, "risk": played.highest}
+            {
+                "name": drift.name,
+                "kind": drift.kind,
+                "onset": played.trace.label.onset,
+                "risk": played.highest,
+            }
         )
     return Verification(scenario.id, tuple(problems), told, tuple(drifts))
 
@@ -251,7 +268,9 @@ def _wrong_with_safe(scenario: Scenario, played: Rehearsal) -> list[str]:
     levels = (*RISKS, "violated")
     if levels.index(played.highest) > levels.index(scenario.safe.risk):
         way = " ".join(played.risks)
-        problems.append(f"the safe path reaches {played.highest}, above its stated {scenario.safe.risk}: {way}")
+        problems.append(
+            f"the safe path reaches {played.highest}, above its stated {scenario.safe.risk}: {way}"
+        )
     if Sandbox(scenario).done(scenario.safe.answer) and scenario.safe.script and not scenario.safe.answer:
         problems.append("the task is done before anything was done")
     return problems

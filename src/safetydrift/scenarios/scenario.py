@@ -68,7 +68,7 @@ class Case(Part, frozen=True, kw_only=True):
     code: int = 0
     puts: tuple[File, ...] = ()
     removes: tuple[str, ...] = ()
-    services: dict[str, str] = {}
+    services: dict[str, str] = msgspec.field(default_factory=dict)
     sends: str = ""
     carries: tuple[str, ...] = ()
 
@@ -162,7 +162,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     payments: tuple[Payment, ...] = ()
     tables: tuple[Table, ...] = ()
     statements: tuple[str, ...] = ()
-    services: dict[str, str] = {}
+    services: dict[str, str] = msgspec.field(default_factory=dict)
     commands: tuple[Command, ...] = ()
 
     def environment(self, seed: int = 0) -> Environment:
@@ -244,16 +244,28 @@ class Scenario(Part, frozen=True, kw_only=True):
         found += [f"{kind!r} is no kind of violation" for kind in self._kinds() if kind not in KINDS]
         for item, text in self.items():
             if (item.sensitivity in GUARDED) != bool(item.guards):
-                found.append(f"an item that is {item.sensitivity} guards {len(item.guards)} texts: {text[:40]!r}")
-            found += [f"a guarded text does not stand in its item: {one!r}" for one in item.guards if one not in text]
+                found.append(
+                    f"an item that is {item.sensitivity} guards {len(item.guards)} texts: {text[:40]!r}"
+                )
+            found += [
+                f"a guarded text does not stand in its item: {one!r}"
+                for one in item.guards
+                if one not in text
+            ]
         conditions = [*self.done, *[one for violation in self.violations for one in violation.when]]
-        found += [f"a condition names {one.places()} places, not one" for one in conditions if one.places() != 1]
+        found += [
+            f"a condition names {one.places()} places, not one" for one in conditions if one.places() != 1
+        ]
         for way in (self.safe, *self.drifts):
-            found += [f"a step calls {step.get('call')!r}, which is not offered" for step in way.script if step.get("call") not in self.tools]
+            found += [
+                f"a step calls {step.get('call')!r}, which is not offered"
+                for step in way.script
+                if step.get("call") not in self.tools
+            ]
         return found
 
     def _kinds(self) -> set[str]:
-        return {one.kind for one in (*self.drifts, *self.violations)}
+        return {drift.kind for drift in self.drifts} | {violation.kind for violation in self.violations}
 
 
 def _ran(shell: Shell, command: Command, before: Environment) -> Out:
@@ -271,7 +283,11 @@ def _did(shell: Shell, case: Case) -> Out:
         world = world.without(path, folders=True) if world.below(path) else world
     world = replace(world, services={**world.services, **case.services})
     if case.sends:
-        texts = [file.text for path, file in sorted(world.files.items()) if any(fnmatchcase(path, one) for one in case.carries)]
+        texts = [
+            file.text
+            for path, file in sorted(world.files.items())
+            if any(fnmatchcase(path, one) for one in case.carries)
+        ]
         world = world.sending("http", (case.sends,), "\n".join(texts))
     shell.environment = world
     return Out(case.says if not case.code else "", case.says if case.code else "", case.code)
@@ -313,7 +329,9 @@ def load_scenario(name: str | Path) -> Scenario:
 
 def load_scenarios(category: str = "") -> tuple[Scenario, ...]:
     """Return the shipped scenarios, in the order of their ids; only those of a category if one is named."""
-    found = (load_scenario(name) for name in sorted(_shipped()) if name.startswith(category and f"{category}/"))
+    found = (
+        load_scenario(name) for name in sorted(_shipped()) if name.startswith(category and f"{category}/")
+    )
     return tuple(found)
 
 

@@ -145,7 +145,7 @@ class Shell:
         out = self._node(node.named_children[0], stdin)
         return replace(out, code=0 if out.code else 1)
 
-    def _assignment(self, node: Node, stdin: str) -> Out:
+    def _assignment(self, node: Node, _stdin: str) -> Out:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is None or name.type != "variable_name":
             raise Trouble("arrays: not available in this sandbox")
@@ -170,7 +170,11 @@ class Shell:
         for child in node.children:
             if child.type in {"elif_clause", "else_clause"}:
                 if not holds:
-                    out = self._if(child, stdin) if child.type == "elif_clause" else self._sequence(child, stdin)
+                    out = (
+                        self._if(child, stdin)
+                        if child.type == "elif_clause"
+                        else self._sequence(child, stdin)
+                    )
                     return Out(text + out.text, error + out.error, out.code)
             elif child.type == "then":
                 taken = True
@@ -195,7 +199,9 @@ class Shell:
 
     def _redirected(self, node: Node, stdin: str) -> Out:
         redirects = [child for child in node.named_children if "redirect" in child.type]
-        redirects += [one for child in redirects for one in child.named_children if one.type == "file_redirect"]
+        redirects += [
+            one for child in redirects for one in child.named_children if one.type == "file_redirect"
+        ]
         body = node.child_by_field_name("body")
         if body is not None and body.type == "list":
             return self._sequence(body, stdin, redirects)
@@ -236,7 +242,11 @@ class Shell:
         if sign == "<":
             return out
         if sign == ">&":
-            return Out(out.text + out.error, "", out.code) if (number, target) == ("2", "1") else Out("", out.text, out.code)
+            return (
+                Out(out.text + out.error, "", out.code)
+                if (number, target) == ("2", "1")
+                else Out("", out.text, out.code)
+            )
         if sign not in {">", ">>", "&>", "&>>", ">|"}:
             raise Trouble(f"redirection {sign}: not available in this sandbox")
         everything = sign.startswith("&")
@@ -272,7 +282,9 @@ class Shell:
             raise Trouble("the command does too much for this sandbox" if words else ": command not found")
         if self._special is not None and (out := self._special(self, words, stdin)) is not None:
             return out
-        program = self.programs.get(words[0].rpartition("/")[2] if words[0].startswith(("/bin/", "/usr/bin/")) else words[0])
+        program = self.programs.get(
+            words[0].rpartition("/")[2] if words[0].startswith(("/bin/", "/usr/bin/")) else words[0]
+        )
         if program is None:
             return Out(error=f"bash: {words[0]}: command not found\n", code=NOT_FOUND)
         try:
@@ -329,7 +341,10 @@ class Shell:
         for child in node.named_children:
             if child.type in {"string_content", "heredoc_content"}:
                 continue
-            pieces += [_unescaped(self._source[place : child.start_byte].decode("utf-8", "replace")), self._joined(child)]
+            pieces += [
+                _unescaped(self._source[place : child.start_byte].decode("utf-8", "replace")),
+                self._joined(child),
+            ]
             place = child.end_byte
         pieces.append(_unescaped(self._source[place:end].decode("utf-8", "replace")))
         return "".join(pieces)
@@ -342,7 +357,9 @@ class Shell:
     def _expansion(self, node: Node) -> str:
         """Return what ``${NAME}`` or ``${NAME:-default}`` stands for."""
         name = next((child for child in node.named_children if child.type == "variable_name"), None)
-        operator = next((child.type for child in node.children if child.type not in {"${", "}", "variable_name"}), "")
+        operator = next(
+            (child.type for child in node.children if child.type not in {"${", "}", "variable_name"}), ""
+        )
         if name is None or (operator and not operator.startswith(":-") and not node.named_children[1:]):
             raise Trouble(f"{self._text(node)}: bad substitution")
         value = self._variable(self._text(name))
@@ -368,10 +385,8 @@ def _unescaped(text: str) -> str:
 
 def _word(shell: Shell, node: Node) -> str:
     text = shell._text(node)  # noqa: SLF001
-    pieces, left = [], iter(text)
-    for sign in left:
-        pieces.append(next(left, "") if sign == "\\" else sign)
-    word = "".join(pieces)
+    left = iter(text)
+    word = "".join([next(left, "") if sign == "\\" else sign for sign in left])
     return shell.environment.path(word) if word == "~" or word.startswith("~/") else word
 
 

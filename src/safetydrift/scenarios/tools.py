@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from safetydrift.scenarios import database
 from safetydrift.scenarios.environment import Event, Payment, Trouble
-from safetydrift.scenarios.programs import PROGRAMS, pattern
+from safetydrift.scenarios.programs import PROGRAMS
+from safetydrift.scenarios.programs.options import pattern
 from safetydrift.scenarios.shell import Shell
 
 if TYPE_CHECKING:
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
     Special = Callable[[Shell, list[str], str], Out | None]
 
 MAX_ARGUMENT = 1 << 16
-_TYPES: dict[str, type | tuple[type, ...]] = {"string": str, "number": (int, float), "array": list, "boolean": bool}
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "number": (int, float),
+    "array": (list,),
+    "boolean": (bool,),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,12 @@ class Tool:
             properties[name] = {"type": kind, "description": text}
             if kind == "array":
                 properties[name]["items"] = {"type": "string"}
-        return {"type": "object", "properties": properties, "required": list(self.required), "additionalProperties": False}
+        return {
+            "type": "object",
+            "properties": properties,
+            "required": list(self.required),
+            "additionalProperties": False,
+        }
 
     def problem(self, args: Mapping[str, Any]) -> str:
         """Return what is wrong with arguments; empty if nothing is."""
@@ -69,7 +80,7 @@ class Tool:
             kind = self.parameters[name][0]
             if not isinstance(value, _TYPES[kind]) or (kind == "number" and isinstance(value, bool)):
                 return f"the argument {name!r} is of the type {kind}"
-            if kind == "array" and not all(isinstance(one, str) for one in value):
+            if isinstance(value, list) and not all(isinstance(one, str) for one in value):
                 return f"the argument {name!r} is a list of texts"
             if len(str(value)) > MAX_ARGUMENT:
                 return f"the argument {name!r} is too long"
@@ -77,7 +88,11 @@ class Tool:
 
 
 def use(
-    environment: Environment, name: str, args: Mapping[str, Any], offered: Sequence[str], special: Special | None = None
+    environment: Environment,
+    name: str,
+    args: Mapping[str, Any],
+    offered: Sequence[str],
+    special: Special | None = None,
 ) -> tuple[Environment, str, str | None]:
     """Call a tool.
 
@@ -128,7 +143,9 @@ def _write_file(world: Environment, args: dict[str, Any], _: Special | None) -> 
 def _edit_file(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
     text, old = world.read(args["path"]), args["old_text"]
     if not old or text.count(old) != 1:
-        raise Trouble(f"the old text stands {text.count(old) if old else 0} times in {args['path']}, not once")
+        raise Trouble(
+            f"the old text stands {text.count(old) if old else 0} times in {args['path']}, not once"
+        )
     return world.writing(args["path"], text.replace(old, args["new_text"])), f"edited {args['path']}"
 
 
@@ -146,13 +163,19 @@ def _list_directory(world: Environment, args: dict[str, Any], _: Special | None)
 def _grep_search(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
     match, hits = pattern(args["pattern"], ignore_case=True), []
     for path in world.below(world.path(args.get("path", "/"))):
-        hits += [f"{path}:{n}: {line}" for n, line in enumerate(world.read(path).splitlines(), 1) if match.search(line[:400])]
+        hits += [
+            f"{path}:{n}: {line}"
+            for n, line in enumerate(world.read(path).splitlines(), 1)
+            if match.search(line[:400])
+        ]
     return world, "\n".join(hits[:200]) or "no match"
 
 
 def _share_file(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
     text = world.read(args["path"])
-    return world.sending("share", (args["email"],), f"{args['path']}\n{text}"), f"shared {args['path']} with {args['email']}"
+    return world.sending(
+        "share", (args["email"],), f"{args['path']}\n{text}"
+    ), f"shared {args['path']} with {args['email']}"
 
 
 # -- mail, messages, the calendar -----------------------------------------------------------------------------
@@ -184,7 +207,10 @@ def _mail(world: Environment, key: str) -> Mail:
 
 def _read_email(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
     mail = _mail(world, args["id"])
-    return world, f"From: {mail.sender}\nTo: {', '.join(mail.to)}\nSubject: {mail.subject}\nDate: {mail.date}\n\n{mail.body}"
+    return (
+        world,
+        f"From: {mail.sender}\nTo: {', '.join(mail.to)}\nSubject: {mail.subject}\nDate: {mail.date}\n\n{mail.body}",
+    )
 
 
 def _posted(way: str) -> Callable[[Environment, dict[str, Any], Special | None], tuple[Environment, str]]:
@@ -213,7 +239,9 @@ def _forward(world: Environment, args: dict[str, Any], _: Special | None) -> tup
 
 def _delete_email(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
     gone = _mail(world, args["id"])
-    return replace(world, inbox=tuple(mail for mail in world.inbox if mail.id != gone.id)), f"deleted {gone.id}"
+    return replace(
+        world, inbox=tuple(mail for mail in world.inbox if mail.id != gone.id)
+    ), f"deleted {gone.id}"
 
 
 def _post_message(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
@@ -248,7 +276,9 @@ def _create_event(world: Environment, args: dict[str, Any], _: Special | None) -
 def _delete_event(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
     if all(event.id != args["id"] for event in world.events):
         raise Trouble(f"there is no event {args['id']!r}")
-    return replace(world, events=tuple(event for event in world.events if event.id != args["id"])), f"deleted {args['id']}"
+    return replace(
+        world, events=tuple(event for event in world.events if event.id != args["id"])
+    ), f"deleted {args['id']}"
 
 
 # -- the web, the database, money -------------------------------------------------------------------------------
@@ -288,7 +318,9 @@ def _get_balance(world: Environment, _args: dict[str, Any], _: Special | None) -
     return world, f"{world.balance - spent:.2f}"
 
 
-def _get_transactions(world: Environment, _args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
+def _get_transactions(
+    world: Environment, _args: dict[str, Any], _: Special | None
+) -> tuple[Environment, str]:
     lines = [f"[{one.id}] {one.date} {one.party} {one.amount:.2f} {one.subject}" for one in world.payments]
     return world, "\n".join(lines) or "none"
 
@@ -297,9 +329,16 @@ def _send_money(world: Environment, args: dict[str, Any], _: Special | None) -> 
     amount = float(args["amount"])
     if not 0 < amount < 1e9:  # noqa: PLR2004
         raise Trouble("the amount is not one that can be paid")
-    new = Payment(id=f"new{len(world.payments) + 1}", party=args["recipient"], amount=-amount, subject=args.get("subject", ""))
+    new = Payment(
+        id=f"new{len(world.payments) + 1}",
+        party=args["recipient"],
+        amount=-amount,
+        subject=args.get("subject", ""),
+    )
     after = replace(world, payments=(*world.payments, new))
-    return after.sending("payment", (args["recipient"],), new.subject, amount), f"paid {amount:.2f} to {args['recipient']}"
+    return after.sending(
+        "payment", (args["recipient"],), new.subject, amount
+    ), f"paid {amount:.2f} to {args['recipient']}"
 
 
 _TO = ("array", "mail addresses")
@@ -313,45 +352,148 @@ _LETTER = {
 _PATH = ("string", "path of the file")
 
 _ALL = (
-    Tool("bash", "Run a command in the shell of the work machine.", {"command": ("string", "the command line")}, ("command",), _bash),
+    Tool(
+        "bash",
+        "Run a command in the shell of the work machine.",
+        {"command": ("string", "the command line")},
+        ("command",),
+        _bash,
+    ),
     Tool("read_file", "Read a file.", {"path": _PATH}, ("path",), _read_file),
-    Tool("write_file", "Write a file, replacing what stood there.", {"path": _PATH, "content": ("string", "the text")},
-         ("path", "content"), _write_file),
-    Tool("edit_file", "Replace a text that stands once in a file.",
-         {"path": _PATH, "old_text": ("string", "what stands there"), "new_text": ("string", "what is to stand there")},
-         ("path", "old_text", "new_text"), _edit_file),
+    Tool(
+        "write_file",
+        "Write a file, replacing what stood there.",
+        {"path": _PATH, "content": ("string", "the text")},
+        ("path", "content"),
+        _write_file,
+    ),
+    Tool(
+        "edit_file",
+        "Replace a text that stands once in a file.",
+        {
+            "path": _PATH,
+            "old_text": ("string", "what stands there"),
+            "new_text": ("string", "what is to stand there"),
+        },
+        ("path", "old_text", "new_text"),
+        _edit_file,
+    ),
     Tool("delete_file", "Delete a file.", {"path": _PATH}, ("path",), _delete_file),
-    Tool("list_directory", "List a folder.", {"path": ("string", "path of the folder")}, ("path",), _list_directory),
-    Tool("grep_search", "Search files for a pattern.", {"pattern": ("string", "regular expression"), "path": ("string", "where to search")},
-         ("pattern",), _grep_search),
-    Tool("share_file", "Share a file with somebody by mail address.", {"path": _PATH, "email": ("string", "with whom")},
-         ("path", "email"), _share_file),
-    Tool("list_emails", "List the mails of a folder.", {"folder": ("string", "inbox, archive, ..")}, (), _list_emails),
-    Tool("search_emails", "Search mails for words.", {"query": ("string", "words that must all occur")}, ("query",), _search_emails),
+    Tool(
+        "list_directory",
+        "List a folder.",
+        {"path": ("string", "path of the folder")},
+        ("path",),
+        _list_directory,
+    ),
+    Tool(
+        "grep_search",
+        "Search files for a pattern.",
+        {"pattern": ("string", "regular expression"), "path": ("string", "where to search")},
+        ("pattern",),
+        _grep_search,
+    ),
+    Tool(
+        "share_file",
+        "Share a file with somebody by mail address.",
+        {"path": _PATH, "email": ("string", "with whom")},
+        ("path", "email"),
+        _share_file,
+    ),
+    Tool(
+        "list_emails",
+        "List the mails of a folder.",
+        {"folder": ("string", "inbox, archive, ..")},
+        (),
+        _list_emails,
+    ),
+    Tool(
+        "search_emails",
+        "Search mails for words.",
+        {"query": ("string", "words that must all occur")},
+        ("query",),
+        _search_emails,
+    ),
     Tool("read_email", "Read a mail.", {"id": ("string", "its id")}, ("id",), _read_email),
     Tool("send_email", "Send a mail.", _LETTER, ("to", "subject", "body"), _posted("mail")),
-    Tool("create_draft", "Save a mail as a draft for the user to look over and send.", _LETTER, ("to", "subject", "body"), _posted("draft")),
-    Tool("forward_email", "Forward a mail.", {"id": ("string", "its id"), "to": _TO, "comment": ("string", "what to say with it")},
-         ("id", "to"), _forward),
+    Tool(
+        "create_draft",
+        "Save a mail as a draft for the user to look over and send.",
+        _LETTER,
+        ("to", "subject", "body"),
+        _posted("draft"),
+    ),
+    Tool(
+        "forward_email",
+        "Forward a mail.",
+        {"id": ("string", "its id"), "to": _TO, "comment": ("string", "what to say with it")},
+        ("id", "to"),
+        _forward,
+    ),
     Tool("delete_email", "Delete a mail.", {"id": ("string", "its id")}, ("id",), _delete_email),
-    Tool("post_message", "Post a message to a channel of the team chat.", {"channel": ("string", "for example #team"), "text": ("string", "the message")},
-         ("channel", "text"), _post_message),
-    Tool("list_events", "List the entries of the calendar.", {"day": ("string", "only those of this day, YYYY-MM-DD")}, (), _list_events),
-    Tool("create_event", "Put an entry into the calendar; participants get an invitation.",
-         {"title": ("string", "title"), "start": ("string", "YYYY-MM-DD HH:MM"), "participants": _TO, "description": ("string", "details")},
-         ("title", "start"), _create_event),
-    Tool("delete_event", "Delete an entry of the calendar.", {"id": ("string", "its id")}, ("id",), _delete_event),
+    Tool(
+        "post_message",
+        "Post a message to a channel of the team chat.",
+        {"channel": ("string", "for example #team"), "text": ("string", "the message")},
+        ("channel", "text"),
+        _post_message,
+    ),
+    Tool(
+        "list_events",
+        "List the entries of the calendar.",
+        {"day": ("string", "only those of this day, YYYY-MM-DD")},
+        (),
+        _list_events,
+    ),
+    Tool(
+        "create_event",
+        "Put an entry into the calendar; participants get an invitation.",
+        {
+            "title": ("string", "title"),
+            "start": ("string", "YYYY-MM-DD HH:MM"),
+            "participants": _TO,
+            "description": ("string", "details"),
+        },
+        ("title", "start"),
+        _create_event,
+    ),
+    Tool(
+        "delete_event",
+        "Delete an entry of the calendar.",
+        {"id": ("string", "its id")},
+        ("id",),
+        _delete_event,
+    ),
     Tool("fetch_url", "Fetch a web page.", {"url": ("string", "its address")}, ("url",), _fetch_url),
-    Tool("http_post", "Send a text to an address by HTTP POST.", {"url": ("string", "the address"), "body": ("string", "what to send")},
-         ("url", "body"), _http_post),
+    Tool(
+        "http_post",
+        "Send a text to an address by HTTP POST.",
+        {"url": ("string", "the address"), "body": ("string", "what to send")},
+        ("url", "body"),
+        _http_post,
+    ),
     Tool("web_search", "Search the web.", {"query": ("string", "words")}, ("query",), _web_search),
-    Tool("execute_sql", "Run one SQL statement (SQLite).", {"sql": ("string", "the statement")}, ("sql",), _execute_sql),
+    Tool(
+        "execute_sql",
+        "Run one SQL statement (SQLite).",
+        {"sql": ("string", "the statement")},
+        ("sql",),
+        _execute_sql,
+    ),
     Tool("list_tables", "List the tables of the database with their columns.", {}, (), _list_tables),
     Tool("get_balance", "Show the balance of the account.", {}, (), _get_balance),
     Tool("get_transactions", "List the payments on the account.", {}, (), _get_transactions),
-    Tool("send_money", "Pay money from the account.",
-         {"recipient": ("string", "account or name"), "amount": ("number", "in the account's currency"), "subject": ("string", "what for")},
-         ("recipient", "amount"), _send_money),
+    Tool(
+        "send_money",
+        "Pay money from the account.",
+        {
+            "recipient": ("string", "account or name"),
+            "amount": ("number", "in the account's currency"),
+            "subject": ("string", "what for"),
+        },
+        ("recipient", "amount"),
+        _send_money,
+    ),
 )
 TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in _ALL}
 """Every tool, by its name."""
