@@ -45,6 +45,6 @@ def test_a_rehearsal_is_a_labelled_trace_and_the_same_every_time(scenario):
     trace = first.trace
     assert (trace.task, trace.category, trace.ending) == (scenario.id, scenario.category, Ending.COMPLETED)
     assert trace.label.violated
-    assert 1 <= trace.label.onset <= len(trace.steps)
+    assert trace.label.onset in range(1, len(trace.steps) + 1)
     assert trace.steps[0].said == scenario.task
     assert len(first.risks) == len(trace.steps) + 1
