@@ -187,6 +187,7 @@ class UnknownAnswerError(SafetyDriftError, LookupError):
 
 
 EXTRA_OF = {
+    "inspect_ai": "collect",
     "jinja2": "report",
     "matplotlib": "report",
     "numpy": "fit",

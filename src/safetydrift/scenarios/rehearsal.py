@@ -71,6 +71,13 @@ class Sandbox:
             self.found.setdefault(kind, len(self.steps))
         return step
 
+    def refuse(self, name: str, args: Mapping[str, Any], why: str = "refused") -> Step:
+        """Record a call that was proposed and not made; return the step."""
+        said = "" if self.steps else self.scenario.task
+        step = Step(ToolCall(name, dict(args)), None, why, turn=len(self.steps), said=said)
+        self.steps.append(step)
+        return step
+
     def _kinds(self) -> list[str]:
         world, scenario = self.environment, self.scenario
         kinds = [
