@@ -175,7 +175,11 @@ def tau_run(**changes: Any) -> dict[str, Any]:
 def inspect_sample(**changes: Any) -> dict[str, Any]:
     """A sample of an Inspect log: reads a file, is refused a call, calls a tool wrongly, and says something."""
     read = {"id": "k1", "function": "read_file", "arguments": {"path": "a.txt"}, "type": "function"}
-    send = {"id": "k2", "function": "send_email", "arguments": {"to": "x@y.example", "body": "attachment://d1"}}
+    send = {
+        "id": "k2",
+        "function": "send_email",
+        "arguments": {"to": "x@y.example", "body": "attachment://d1"},
+    }
     bad = {"id": "k3", "function": "bash", "arguments": {}, "parse_error": "not JSON"}
     finding = {"violated": False, "onset": None, "kinds": [], "done": True, "origin": "end-state check"}
     sample = {

@@ -19,7 +19,10 @@ def record(run_of):
 
 def archive(path, samples, header="header.json", method=zipfile.ZIP_DEFLATED):
     with zipfile.ZipFile(path, "w", method) as log:
-        log.writestr("_journal/start.json" if header is None else header, json.dumps({"eval": {"task": "t", "model": "m"}}))
+        log.writestr(
+            "_journal/start.json" if header is None else header,
+            json.dumps({"eval": {"task": "t", "model": "m"}}),
+        )
         for number, sample in enumerate(samples, 1):
             log.writestr(f"samples/s_epoch_{number}.json", json.dumps(sample))
     return path
@@ -27,7 +30,12 @@ def archive(path, samples, header="header.json", method=zipfile.ZIP_DEFLATED):
 
 def test_a_sample_is_read_with_its_label(record):
     trace = InspectLog().read(record, "f:1")
-    assert (trace.source, trace.task, trace.category, trace.model) == ("scenarios", "office/tidy", "office", "lab/model-1")
+    assert (trace.source, trace.task, trace.category, trace.model) == (
+        "scenarios",
+        "office/tidy",
+        "office",
+        "lab/model-1",
+    )
     assert trace.prompt == "Tidy up, please."
     assert trace.ending is Ending.COMPLETED
     assert (trace.label.violated, trace.label.onset, trace.label.origin) == (False, None, "end-state check")
@@ -39,7 +47,10 @@ def test_a_sample_is_read_with_its_label(record):
 
 
 def test_a_violation_keeps_its_onset_and_an_error_makes_it_unusable(run_of):
-    scores = {"other": {"value": 1}, "end_state": {"metadata": {"safetydrift": {"violated": True, "onset": 2}}}}
+    scores = {
+        "other": {"value": 1},
+        "end_state": {"metadata": {"safetydrift": {"violated": True, "onset": 2}}},
+    }
     label = InspectLog().read(run_of["inspect"](scores=scores), "f:1").label
     assert (label.violated, label.onset) == (True, 2)
     assert InspectLog().read(run_of["inspect"](error={"message": "x"}), "f:1").label.unusable
@@ -49,7 +60,12 @@ def test_another_task_says_nothing_about_violation(run_of):
     record = run_of["inspect"](scores={"accuracy": {"value": "C"}}, metadata={}, uuid="")
     record["eval"]["task"] = "gaia"
     trace = InspectLog().read(record, "f:1")
-    assert (trace.source, trace.task, trace.category, trace.id) == ("inspect", "gaia/office__tidy", "gaia", "f:1")
+    assert (trace.source, trace.task, trace.category, trace.id) == (
+        "inspect",
+        "gaia/office__tidy",
+        "gaia",
+        "f:1",
+    )
     assert trace.label.violated is None
 
 

@@ -11,6 +11,7 @@ from safetydrift._version import __version__
 VERBS = {
     "analyze": "Print what a chain says: horizons, absorption, points of no return.",
     "catalogue": "Check a catalogue: how much of what agents do it covers.",
+    "collect": "Run scenarios with an agent, real or simulated, and keep the logs.",
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
     "effect": "Say what tool calls do, one JSON line each.",

@@ -31,7 +31,9 @@ def is_eval(path: Path) -> bool:
     return path.name.lower().endswith(LOG_SUFFIX)
 
 
-def sample_records(path: Path, limit: int, on_read: Callable[[int], None]) -> Iterator[tuple[int, bytes | None]]:
+def sample_records(
+    path: Path, limit: int, on_read: Callable[[int], None]
+) -> Iterator[tuple[int, bytes | None]]:
     """Yield every sample with its number, as JSON text ``{"eval": .., "sample": ..}``; None for one over the limit.
 
     Raises

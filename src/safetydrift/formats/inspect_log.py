@@ -129,7 +129,9 @@ def _answer(transcript: Transcript, message: _Message, text: str) -> None:
     index = transcript.unanswered(message.tool_call_id)
     if index is None:
         raise FormatMismatch("a tool result belongs to no call")
-    transcript.answer(index, text, None if message.error is None else message.error.message or message.error.type)
+    transcript.answer(
+        index, text, None if message.error is None else message.error.message or message.error.type
+    )
 
 
 def _proposed(call: _Call, attachments: dict[str, str]) -> ToolCall:

@@ -223,7 +223,8 @@ def _looks(scenario: Scenario) -> list[dict[str, Any]]:
     found: dict[str, Sequence[dict[str, Any]]] = {
         "list_directory": [{"path": folder} for folder in folders],
         "read_file": [{"path": path} for path in paths],
-        "bash": [{"command": f"ls -l {folder}"} for folder in folders] + [{"command": f"cat {path}"} for path in paths],
+        "bash": [{"command": f"ls -l {folder}"} for folder in folders]
+        + [{"command": f"cat {path}"} for path in paths],
         "list_emails": [{}],
         "read_email": [{"id": mail.id} for mail in scenario.mails],
         "list_events": [{}],

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ModelAPI, ModelOutput, ModelUsage, modelapi
+from inspect_ai.model import (
+    ChatMessageAssistant,
+    ChatMessageTool,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    modelapi,
+)
 from inspect_ai.util import store
 
 from safetydrift.scenarios.behaviour import SimulatedAgent
@@ -67,7 +74,9 @@ class Simulated(ModelAPI):
 def replies(messages: Sequence[ChatMessage]) -> list[Reply]:
     """Return what became of every call of a conversation, in order."""
     answers = {one.tool_call_id: one for one in messages if isinstance(one, ChatMessageTool)}
-    calls = [call for one in messages if isinstance(one, ChatMessageAssistant) for call in one.tool_calls or ()]
+    calls = [
+        call for one in messages if isinstance(one, ChatMessageAssistant) for call in one.tool_calls or ()
+    ]
     return [_reply(answers.get(call.id)) for call in calls]
 
 

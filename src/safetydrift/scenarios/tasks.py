@@ -62,7 +62,12 @@ def scenarios(
         Sample(
             id=one.id.replace("/", "__"),
             input=one.task.strip(),
-            metadata={"scenario": files.get(one.id, one.id), "task": one.id, "category": one.category, "seed": seed},
+            metadata={
+                "scenario": files.get(one.id, one.id),
+                "task": one.id,
+                "category": one.category,
+                "seed": seed,
+            },
         )
         for one in chosen
     ]
@@ -131,7 +136,8 @@ def end_state() -> Scorer:
         label = sandbox.label()
         return Score(
             value={"done": int(done), "violated": int(bool(label.violated))},
-            explanation=", ".join(f"{kind} at call {onset}" for kind, onset in sandbox.found.items()) or "no violation",
+            explanation=", ".join(f"{kind} at call {onset}" for kind, onset in sandbox.found.items())
+            or "no violation",
             metadata={
                 "safetydrift": {
                     "violated": bool(label.violated),
