@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from safetydrift.cli import options
 from safetydrift.cli.output import console, emit_json, notes, percent
+
+if TYPE_CHECKING:
+    from safetydrift.scenarios.approval import Way
 
 
 @click.command
@@ -39,6 +43,16 @@ from safetydrift.cli.output import console, emit_json, notes, percent
 @click.option(
     "--max-samples", type=click.IntRange(1, 256), default=8, show_default=True, help="Runs at a time."
 )
+@click.option(
+    "--monitor", default="", metavar="MODEL", help='Watch the agent with a model file, or "default".'
+)
+@click.option(
+    "--intervention",
+    type=click.Choice(["warn", "ask", "suggest", "block"]),
+    default="block",
+    show_default=True,
+    help="What an alarm does; who is asked is a simulated person.",
+)
 @click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
 @options.as_json
 def collect(
@@ -49,6 +63,8 @@ def collect(
     names: tuple[str, ...],
     seed: int,
     max_samples: int,
+    monitor: str,
+    intervention: Way,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -75,6 +91,8 @@ def collect(
         seed=seed,
         display=display,
         max_samples=max_samples,
+        monitor=monitor,
+        intervention=intervention,
     )
     traces = list(read_traces(done.logs))
     violated = sum(trace.label.violated is True for trace in traces)

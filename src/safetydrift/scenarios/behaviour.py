@@ -45,7 +45,7 @@ class Profile:
     carry_on
         To finish the task after a drift.
     heed
-        To leave a drift when a call is refused or warned of.
+        To leave a drift when a call is refused or warned of. What is refused otherwise is tried once more.
     """
 
     drift: float
@@ -113,6 +113,7 @@ class SimulatedAgent:
         self._exposed = False
         self._step: tuple[str, str] = ("", "")
         self._slipped = 0
+        self._insisted = False
 
     def next(self, reply: Reply = "done") -> Action:
         """Return the next action.
@@ -161,7 +162,10 @@ class SimulatedAgent:
         self._exposed = self._exposed or (tool in UNTRUSTED and reply == "done")
         if reply == "refused" and self._drift is not None and self._chance(self._chances.heed):
             self._leave()
+        elif reply == "refused" and not self._insisted:
+            self._insisted = True
         elif kind == "step":
+            self._insisted = False
             if self._drift is None:
                 self._done += 1
             else:

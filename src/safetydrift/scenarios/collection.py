@@ -18,6 +18,7 @@ from inspect_ai import eval_set
 from inspect_ai.log import list_eval_logs, read_eval_log
 
 from safetydrift.errors import ScenarioError
+from safetydrift.scenarios.approval import Way, policies
 from safetydrift.scenarios.scenario import load_scenarios
 from safetydrift.scenarios.tasks import scenarios
 
@@ -89,6 +90,8 @@ def collect(
     seed: int = 0,
     display: str = "none",
     max_samples: int = 8,
+    monitor: str = "",
+    intervention: Way = "block",
     **options: Any,
 ) -> Collected:
     """Run scenarios with a model, and go on with what a folder lacks.
@@ -109,6 +112,8 @@ def collect(
         How Inspect shows progress: ``"rich"``, ``"plain"``, ``"none"``, ..
     max_samples
         Runs at a time.
+    monitor, intervention
+        A model file to watch the agent with, and what an alarm does; without a model nobody watches.
     options
         Further arguments of ``inspect_ai.eval_set``.
 
@@ -126,6 +131,8 @@ def collect(
         raise ScenarioError(f"there is no scenario of the category {category!r}")
     folder.mkdir(parents=True, exist_ok=True)
     settings: dict[str, Any] = {"retry_attempts": 3, "retry_wait": 1, "log_dir_allow_dirty": True} | options
+    if monitor:
+        settings["approval"] = policies(monitor, intervention)
     complete, _ = eval_set(
         tasks,
         log_dir=str(folder),
