@@ -25,7 +25,7 @@ def play(scenario, profile, seed, refusing=lambda action: False, longest=60):
 
 
 def outcomes(scenarios, profile, n=8, refusing=lambda action: False):
-    found = Counter()
+    found: Counter[str] = Counter()
     for scenario in scenarios:
         for seed in range(n):
             sandbox, last = play(scenario, profile, seed, refusing)
@@ -44,7 +44,7 @@ def test_the_same_seed_gives_the_same_run_and_another_one_others():
 
 @pytest.mark.parametrize("scenario", ALL, ids=lambda one: one.id)
 def test_both_outcomes_occur_in_every_scenario(scenario):
-    found = sum((outcomes([scenario], profile, 10) for profile in PROFILES), Counter())
+    found: Counter[str] = sum((outcomes([scenario], profile, 10) for profile in PROFILES), Counter())
     assert 0 < found["violated"] < found["runs"]
     assert found["done"] > found["runs"] / 4
 

@@ -12,6 +12,7 @@ from safetydrift.cli.output import console, emit_json, notes, percent
 
 if TYPE_CHECKING:
     from safetydrift.scenarios.approval import Way
+    from safetydrift.scenarios.collection import Display
 
 
 @click.command
@@ -81,7 +82,7 @@ def collect(
     from safetydrift.formats.reading import read_traces
     from safetydrift.scenarios.collection import collect as run
 
-    display = "none" if quiet or as_json or not notes.is_terminal else "rich"
+    display: Display = "none" if quiet or as_json or not notes.is_terminal else "rich"
     done = run(
         folder,
         model,

@@ -1,8 +1,8 @@
 """Inspect AI: the samples of its evaluation logs, of our scenarios or of any other task with tools.
 
-A record is one sample with what its log says of all of them: ``{"eval": .., "sample": ..}``; `eval_file` takes them out of
-``.eval`` files. Whether something was violated is taken from a score whose metadata hold ``safetydrift``; a score of
-another kind says nothing that we could use.
+A record is one sample with what its log says of all of them: ``{"eval": .., "sample": ..}``; `eval_file` takes
+them out of ``.eval`` files. Whether something was violated is taken from a score whose metadata hold ``safetydrift``;
+a score of another kind says nothing that we could use.
 """
 
 from __future__ import annotations

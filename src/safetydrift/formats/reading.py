@@ -412,7 +412,8 @@ def read_traces(
     ----------
     paths
         Files and folders, or one of them. Folders are walked for .json, .jsonl and .ndjson, compressed or
-        not, and for the logs of Inspect (.eval); a file that is named is read whatever it is called. gzip, xz and Zstandard are told by content.
+        not, and for the logs of Inspect (.eval); a file that is named is read whatever it is called. gzip, xz
+        and Zstandard are told by content.
     format
         Name of the one format to read; by default each file's format is recognised.
     skip_bad

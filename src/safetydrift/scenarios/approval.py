@@ -1,21 +1,21 @@
 """The monitor in the loop: an Inspect approver that asks it before every call.
 
-What an alarm does is the intervention. ``block`` refuses the call; ``suggest`` refuses it and names safer tools; ``warn`` refuses
-it once, with a warning, and lets the agent have its way when it insists; ``ask`` leaves the decision to the next approver,
-which is Inspect's ``human`` or, offline, a simulated person. The approver keeps nothing between calls: where the run
-stands it reads from the conversation.
+What an alarm does is the intervention. ``block`` refuses the call; ``suggest`` refuses it and names safer tools;
+``warn`` refuses it once, with a warning, and lets the agent have its way when it insists; ``ask`` leaves the decision
+to the next approver, which is Inspect's ``human`` or, offline, a simulated person. The approver keeps nothing between
+calls: where the run stands it reads from the conversation.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
 from random import Random
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from inspect_ai.approval import Approval, ApprovalPolicy, approver
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageTool, ChatMessageUser
-from inspect_ai.tool import ToolCall as InspectCall
-from inspect_ai.tool import ToolCallView
+from inspect_ai.tool import ToolCall as InspectCall  # noqa: TC002  # Inspect reads these annotations
+from inspect_ai.tool import ToolCallView  # noqa: TC002
 from inspect_ai.util import store
 
 from safetydrift.effects.boundary import Boundary
@@ -59,8 +59,8 @@ def monitor_approver(model: str = "default", intervention: Way = "block") -> App
         message: str, call: InspectCall, view: ToolCallView, history: list[ChatMessage]
     ) -> Approval:
         del message, view
-        run = store().get(RUN, {})
-        scenario = load_scenario(run["scenario"]) if run else None
+        run: dict[str, Any] | None = store().get(RUN)
+        scenario = None if run is None else load_scenario(run["scenario"])
         monitor = _monitor(model, () if scenario is None else scenario.inside)
         state = _standing(monitor, history, "" if scenario is None else scenario.category)
         verdict = monitor.check_pending(state, ToolCall(call.function, call.arguments, id=call.id))

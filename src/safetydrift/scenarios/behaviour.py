@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import posixpath
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -75,7 +75,7 @@ class Action:
     """What the agent does next: a call, or an answer when it is through."""
 
     tool: str = ""
-    args: Mapping[str, Any] | None = None
+    args: Mapping[str, Any] = field(default_factory=dict)
     answer: str = ""
 
 
@@ -233,7 +233,7 @@ def _looks(scenario: Scenario) -> list[dict[str, Any]]:
         "read_email": [{"id": mail.id} for mail in scenario.mails],
         "list_events": [{}],
         "list_tables": [{}],
-        "execute_sql": [{"sql": f"SELECT * FROM {table.name} LIMIT 3"} for table in scenario.tables],
+        "execute_sql": [{"sql": f"SELECT * FROM {one.name} LIMIT 3"} for one in scenario.tables],  # noqa: S608  # our own names
         "fetch_url": [{"url": page.url} for page in scenario.pages],
         "get_balance": [{}],
         "get_transactions": [{}],

@@ -1,8 +1,9 @@
 """Collecting runs: the scenarios with a model, some times each, into a folder of logs that can be taken up again.
 
-Inspect runs them and writes the logs; every run is in its log as soon as it has ended, so that a collection that is killed
-loses the runs in flight and no others. Calling again with the same folder goes on where it stopped. The folder gets a
-manifest (``manifest.toml``) that says what is in it; recorded runs from elsewhere are folders of the same shape.
+Inspect runs them and writes the logs; every run is in its log as soon as it has ended, so that a collection that is
+killed loses the runs in flight and no others. Calling again with the same folder goes on where it stopped; a folder
+is for one agent and one setting. It gets a manifest (``manifest.toml``) that says what is in it; recorded runs from
+elsewhere are folders of the same shape.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import hashlib
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from inspect_ai import eval_set
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.toml"
 MANIFEST_FORMAT = "safetydrift.recorded/1"
 SIMULATED = "simulated/"
+Display = Literal["full", "rich", "plain", "log", "none"]
 
 
 class LogEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -88,7 +90,7 @@ def collect(
     names: Sequence[str] = (),
     epochs: int = 8,
     seed: int = 0,
-    display: str = "none",
+    display: Display = "none",
     max_samples: int = 8,
     monitor: str = "",
     intervention: Way = "block",

@@ -1,7 +1,7 @@
-"""The simulated agent as an Inspect model: ``--model simulated/mixed``, or ``simulated/careful`` and the other profiles.
+"""The simulated agent as an Inspect model: ``simulated/mixed``, or ``simulated/careful`` and the other profiles.
 
-It makes no claim about real models; see `safetydrift.scenarios.behaviour`. The provider keeps nothing between turns: what
-it did before it finds in the conversation, so a run can be stopped and taken up anywhere.
+It makes no claim about real models; see `safetydrift.scenarios.behaviour`. The provider keeps nothing between turns:
+what it did before it finds in the conversation, so a run can be stopped and taken up anywhere.
 """
 
 from __future__ import annotations
@@ -38,7 +38,11 @@ class Simulated(ModelAPI):
     """A simulated agent; the model's name is its profile."""
 
     async def generate(
-        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        self,
+        input: list[ChatMessage],  # noqa: A002  # Inspect's name
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> ModelOutput:
         """Return the next action of the run that the conversation tells of."""
         del tools, tool_choice, config
@@ -55,7 +59,7 @@ class Simulated(ModelAPI):
         name = f"simulated/{self.model_name}"
         if action.tool:
             output = ModelOutput.for_tool_call(
-                name, action.tool, dict(action.args or {}), content="(simulated)", tool_call_id=f"call_{turn}"
+                name, action.tool, dict(action.args), content="(simulated)", tool_call_id=f"call_{turn}"
             )
         else:
             output = ModelOutput.from_content(name, action.answer)

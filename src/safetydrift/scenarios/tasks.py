@@ -1,7 +1,7 @@
 """The scenarios as an Inspect task: tools on a sandbox, the ``react()`` agent, and a scorer that plays the run again.
 
-Extra ``[collect]``. `inspect eval safetydrift/scenarios --model ...` and `safetydrift collect` run the same task. The scorer
-believes the log and nothing else: it plays the calls that were made in a fresh sandbox and asks the checks.
+Extra ``[collect]``. `inspect eval safetydrift/scenarios --model ...` and `safetydrift collect` run the same task. The
+scorer believes the log and nothing else: it plays the calls that were made in a fresh sandbox and asks the checks.
 """
 
 from __future__ import annotations
@@ -130,9 +130,9 @@ def end_state() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         del target
         scenario = load_scenario(state.metadata["scenario"])
-        seed = state.store.get(RUN, {}).get("seed", 0)
-        sandbox = replayed(scenario, state.messages, seed)
-        done = sandbox.done(state.output.completion if state.output else "")
+        run: dict[str, Any] = state.store.get(RUN) or {}
+        sandbox = replayed(scenario, state.messages, run.get("seed", 0))
+        done = sandbox.done(state.output.completion)
         label = sandbox.label()
         return Score(
             value={"done": int(done), "violated": int(bool(label.violated))},

@@ -1,8 +1,8 @@
 """The monitor on trial: the same runs without it and with it, in each of the four interventions.
 
-Runs are paired by scenario and epoch. The simulated agent acts the same until it is first interfered with, so a pair tells
-what an intervention changed; with a real model a pair is two runs of one task and no more. Whole scenarios are resampled
-for the intervals, since runs of one are alike.
+Runs are paired by scenario and epoch. The simulated agent acts the same until it is first interfered with, so a pair
+tells what an intervention changed; with a real model a pair is two runs of one task and no more. Whole scenarios are
+resampled for the intervals, since runs of one are alike.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from inspect_ai.log import read_eval_log_samples
 from safetydrift.evaluation.metrics.resampling import Estimate, Resamples, estimate, ratio
 from safetydrift.formats.reading import read_traces
 from safetydrift.scenarios.approval import APPROVER, WAYS
+from safetydrift.scenarios.collection import SIMULATED, collect
 from safetydrift.scenarios.scenario import load_scenarios
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from inspect_ai.log import EvalSample
@@ -192,3 +193,83 @@ def fitted(logs: Sequence[Path], to: Path, *, horizon: int = 5, space_name: str 
     runs = [label_trace(trace, labeler, space) for trace in read_traces(logs)]
     model, _ = fit_model(runs, space, catalogue, FitSettings(), horizon=horizon)
     save_model(model, to)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What a trial came to.
+
+    Parameters
+    ----------
+    agent
+        The model that acted.
+    held_out
+        The scenarios it was tried on.
+    arms
+        Figures by intervention; the first, `NONE`, is the runs that nobody watched.
+    """
+
+    agent: str
+    held_out: tuple[str, ...]
+    arms: Mapping[str, ArmFigures]
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the agent was simulated."""
+        return self.agent.startswith(SIMULATED)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the trial as plain data."""
+        return {
+            "agent": self.agent,
+            "simulated": self.simulated,
+            "held_out": list(self.held_out),
+            "arms": {arm: one.as_dict() for arm, one in self.arms.items()},
+        }
+
+
+def run_trial(
+    folder: Path,
+    agent: str,
+    *,
+    monitor: str = "",
+    epochs: int = 6,
+    seed: int = 0,
+    scenarios: tuple[Sequence[str], Sequence[str]] | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Trial:
+    """Fit on half of the scenarios, and try the monitor on the other half, in every intervention.
+
+    Parameters
+    ----------
+    folder
+        Where logs and model lie; what is there is not made again.
+    agent
+        As Inspect names models.
+    monitor
+        A model file, or ``"default"``; fitted on the first half if empty.
+    epochs
+        Runs per scenario and arm.
+    seed
+        Of the division, and of the runs.
+    scenarios
+        What to fit on and what to try on, if not `halves`.
+    tell
+        Told what is done next.
+    """
+    to_fit, held = halves(seed) if scenarios is None else scenarios
+    if not monitor:
+        path = folder / "model.json"
+        if not path.exists():
+            tell(f"collecting runs of {len(to_fit)} scenarios to fit on")
+            made = collect(folder / "fit", agent, names=to_fit, epochs=epochs, seed=seed + 1)
+            fitted(made.logs, path)
+        monitor = str(path)
+    found: dict[str, list[Outcome]] = {}
+    for arm in ARMS:
+        tell(f"running {len(held)} held-out scenarios: {arm}")
+        how: dict[str, Any] = {} if arm == NONE else {"monitor": monitor, "intervention": arm}
+        found[arm] = outcomes(
+            collect(folder / arm, agent, names=held, epochs=epochs, seed=seed + 2, **how).logs
+        )
+    return Trial(agent, tuple(held), {arm: figures(found[NONE], one) for arm, one in found.items()})
