@@ -9,7 +9,10 @@ import time
 import pytest
 
 pytest.importorskip("inspect_ai")
-pytestmark = pytest.mark.filterwarnings("ignore")  # what Inspect and its packages warn of is theirs
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # what Inspect and its packages warn of is theirs
+    pytest.mark.usefixtures("settled"),
+]
 
 from safetydrift.errors import ScenarioError  # noqa: E402
 from safetydrift.formats import read_traces  # noqa: E402

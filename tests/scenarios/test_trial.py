@@ -7,7 +7,10 @@ import pytest
 
 pytest.importorskip("inspect_ai")
 pytest.importorskip("numpy")
-pytestmark = pytest.mark.filterwarnings("ignore")  # what Inspect and its packages warn of is theirs
+pytestmark = [
+    pytest.mark.filterwarnings("ignore"),  # what Inspect and its packages warn of is theirs
+    pytest.mark.usefixtures("settled"),
+]
 
 from click.testing import CliRunner  # noqa: E402
 from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageUser  # noqa: E402

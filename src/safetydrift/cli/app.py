@@ -22,6 +22,7 @@ VERBS = {
     "predict": "Write the probability of a violation at every step of every run.",
     "judge": "Ask a language model about the calls that no rule decides, and record its answers.",
     "replay": "Show runs step by step: state, probability, alarm.",
+    "reproduce": "Run the published study again, and put the figures side by side.",
     "review": "Draw calls for people to review, and compare their decisions with ours.",
     "trial": "Run scenarios with the monitor in the loop, in each intervention, and without it.",
     "scenario": "List, show, verify and begin scenarios: tasks with a sandbox and documented ways to drift.",
