@@ -64,7 +64,7 @@ def test_replaying_a_conversation_makes_its_calls_and_leaves_refused_ones_out():
     assert [step.error for step in watched.steps] == [None] * last + ["refused"]
 
 
-def outcome(scenario, epoch, violated, done, interventions=(), *, onset=None):  # noqa: PLR0917
+def outcome(scenario, epoch, violated, done, interventions=(), *, onset=None):
     return Outcome(scenario, epoch, violated, done, onset, tuple(interventions))
 
 

@@ -31,8 +31,7 @@ HEADINGS = {
 }
 REMARKS = (
     "Published figures are the authors', of their own runs.",
-    "Simulated runs are of an agent whose temptations we chose. They show that the machinery works, and nothing about real "
-    "models.",
+    "Simulated runs are of an agent whose temptations we chose: they say nothing about real models.",
     "Real traces are a sample of the shipped corpus: other tasks, other agents.",
 )
 
@@ -106,10 +105,10 @@ def reproduce(
     if trial and not logs:
         from safetydrift.scenarios.trial import run_trial
 
-        tried = run_trial(
-            folder / "trial", agent, epochs=max(2, epochs // 2), seed=seed, tell=notes.print
-        )
+        tried = run_trial(folder / "trial", agent, epochs=max(2, epochs // 2), seed=seed, tell=notes.print)
     folder.mkdir(parents=True, exist_ok=True)
+    for one in columns:
+        one.draw(folder / one.name.replace(" ", "-"))
     report = folder / "report.html"
     report.write_text(page(tables, tried, REMARKS), "utf-8")
     plain: dict[str, Any] = {heading: one.as_dict() for heading, one in tables}

@@ -9,7 +9,9 @@ elsewhere are folders of the same shape.
 from __future__ import annotations
 
 import hashlib
+import sys
 import tomllib
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -135,16 +137,17 @@ def collect(
     settings: dict[str, Any] = {"retry_attempts": 3, "retry_wait": 1, "log_dir_allow_dirty": True} | options
     if monitor:
         settings["approval"] = policies(monitor, intervention)
-    complete, _ = eval_set(
-        tasks,
-        log_dir=str(folder),
-        model=model,
-        epochs=epochs,
-        display=display,
-        max_samples=max_samples,
-        log_buffer=1,
-        **settings,
-    )
+    with redirect_stdout(sys.stderr):  # what Inspect says is progress, and no result of ours
+        complete, _ = eval_set(
+            tasks,
+            log_dir=str(folder),
+            model=model,
+            epochs=epochs,
+            display=display,
+            max_samples=max_samples,
+            log_buffer=1,
+            **settings,
+        )
     _drop_superseded(folder)
     manifest = describe(folder, f"Collected by safetydrift with {model}, seed {seed}.")
     (folder / MANIFEST).write_text(written(manifest), "utf-8")

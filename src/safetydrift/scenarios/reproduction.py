@@ -1,8 +1,8 @@
 """The published study again, in one go: its figures beside those of collected runs and of real traces.
 
 Nothing is made to agree. The published figures belong to the authors' runs; the simulated ones to an agent whose
-temptations we chose; the real ones to other tasks and agents. Side by side they show that the whole way from a scenario to
-a table can be gone, and what comes out of it on each.
+temptations we chose; the real ones to other tasks and agents. Side by side they show that the whole way from a scenario
+to a table can be gone, and what comes out of it on each.
 """
 
 from __future__ import annotations
@@ -11,24 +11,34 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from safetydrift.evaluation.analyses import run_analyses
 from safetydrift.evaluation.analyses.analysis import Analysis
-from safetydrift.evaluation.published import CATEGORIES, MODELS, RUNS
+from safetydrift.evaluation.evidence import Plan, gather_evidence
+from safetydrift.evaluation.evidence_figures import drawings, save_figures
+from safetydrift.evaluation.evidence_report import write_evidence_report
+from safetydrift.evaluation.predictors import Circumstances, predictor
+from safetydrift.evaluation.published import CATEGORIES, RUNS
 from safetydrift.evaluation.rate import Rate
-from safetydrift.monitor.settings import FitSettings
-from safetydrift.states.projection import project, projection
+from safetydrift.evaluation.workers import usable_processors
+from safetydrift.formats.catalogue_file import load_catalogue
 from safetydrift.states.trajectory import Notion, observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
 
     from safetydrift.evaluation.analyses.analysis import Cell
+    from safetydrift.evaluation.evidence import Evidence
     from safetydrift.scenarios.trial import Trial
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
 
-TABLES = ("transitions", "categories", "order", "thresholds", "cross-model")
-"""The matrix of figure 1, and tables 2, 1, 3 and 4."""
+ANALYSES = ("transitions", "order", "thresholds", "ablation", "learning-curve", "cross-model")
+"""What the paper's tables and figures are made of."""
+COMPARED = ("monitor", "coarse-published-by-category", "keyword", "category-prior")
+"""Our chain, the paper's, and two baselines."""
+RESAMPLES = 200
+PUBLISHED_STEPS = 2947
+"""Steps in the paper's runs."""
 NOTIONS = {"rules": Notion.RULES, "label": Notion.LABEL}
 
 
@@ -42,13 +52,25 @@ class Column:
         ``"simulated"``, ``"collected"`` or ``"real traces"``.
     runs
         Labelled in the space that the study uses.
-    analyses
-        The paper's analyses of them, by name.
+    evidence
+        What the evaluation says of them: the monitor and its baselines on held-out tasks, and the paper's analyses.
     """
 
     name: str
     runs: tuple[Trajectory, ...]
-    analyses: Mapping[str, Analysis]
+    evidence: Evidence
+
+    @property
+    def analyses(self) -> Mapping[str, Analysis]:
+        """The paper's analyses of them, by name."""
+        return self.evidence.analyses
+
+    def draw(self, folder: Path) -> None:
+        """Save figures 1 to 7, and the whole evaluation as a page of its own."""
+        found = drawings(self.evidence)
+        folder.mkdir(parents=True, exist_ok=True)
+        save_figures(found, folder)
+        write_evidence_report(self.evidence, folder / "evaluation.html", found)
 
 
 def column(name: str, runs: Iterable[Trajectory], space: StateSpace, notion: Notion, seed: int = 0) -> Column:
@@ -57,43 +79,37 @@ def column(name: str, runs: Iterable[Trajectory], space: StateSpace, notion: Not
     Parameters
     ----------
     runs
-        Labelled in ``space``, or in one that shows all of it.
+        Labelled in ``space``.
     space
         The paper's.
     notion
         What counts as a violation.
     """
     found = tuple(runs)
-    names = ("transitions", "order", "thresholds", "ablation", "learning-curve", "cross-model")
-    analyses = run_analyses(names, found, space, FitSettings(notion=notion), seed)
-    return Column(name, found, analyses)
-
-
-def in_space(runs: Iterable[Trajectory], recorded: StateSpace, space: StateSpace) -> list[Trajectory]:
-    """Return runs of a richer space as another sees them."""
-    translation = projection(recorded, space)
-    return [project(run, translation, space) for run in runs]
+    given = Circumstances(space, load_catalogue(), space, notion)
+    plan = Plan(analyses=ANALYSES, resamples=RESAMPLES, seed=seed, processes=min(usable_processors(), 2))
+    evidence = gather_evidence(found, given, lambda _: [predictor(one, given) for one in COMPARED], plan)
+    return Column(name, found, evidence)
 
 
 def side_by_side(columns: Sequence[Column], space: StateSpace, notion: Notion) -> Analysis:
     """Return the headline figures, published ones first and a column for each body of runs."""
-    published_steps = sum(one.steps_per_run * one.runs for one in MODELS.values()) / sum(
-        one.runs for one in MODELS.values()
-    )
     rows: list[tuple[Cell, ...]] = [
         ("runs", RUNS, *(len(one.runs) for one in columns)),
-        ("steps per run", published_steps, *(_steps(one) for one in columns)),
+        ("steps per run", PUBLISHED_STEPS / RUNS, *(_steps(one) for one in columns)),
     ]
     for category, row in CATEGORIES.items():
         key = category.replace(" and ", "_").replace(" ", "_")
-        shares = [_violated([run for run in one.runs if run.category == key], space, notion) for one in columns]
+        shares = [
+            _violated([run for run in one.runs if run.category == key], space, notion) for one in columns
+        ]
         rows.append((f"violated: {category}", Rate(row.violated, row.runs), *shares))
     violated = Rate(sum(row.violated for row in CATEGORIES.values()), RUNS)
     rows.append(("violated: all", violated, *(_violated(one.runs, space, notion) for one in columns)))
     return Analysis(
         "Published, and what our runs give",
-        "Different tasks, agents and runs in every column: agreement is no test, and disagreement no fault. A category that "
-        "a column does not have is empty.",
+        "Different tasks, agents and runs in every column: agreement is no test, and disagreement no fault. A category "
+        "that a column does not have is empty.",
         ("figure", "published", *(one.name for one in columns)),
         tuple(rows),
     )
@@ -119,7 +135,9 @@ def page(tables: Sequence[tuple[str, Analysis]], trial: Trial | None, remarks: S
 
 def _table(heading: str, one: Analysis) -> str:
     head = "".join(f"<th>{escape(name)}</th>" for name in one.columns)
-    rows = "".join("<tr>" + "".join(f"<td>{escape(_cell(cell))}</td>" for cell in row) + "</tr>" for row in one.rows)
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{escape(_cell(cell))}</td>" for cell in row) + "</tr>" for row in one.rows
+    )
     return (
         f"<h2>{escape(heading)}</h2><p>{escape(one.note)}</p>"
         f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div>'
@@ -130,8 +148,8 @@ def _trial(trial: Trial) -> str:
     names = ("violated", "done", "prevented", "kept", "false_interventions", "warning")
     rows = tuple((arm, *(str(getattr(one, name)) for name in names)) for arm, one in trial.arms.items())
     note = (
-        f"{next(iter(trial.arms.values())).runs} runs per row, of {len(trial.held_out)} scenarios that the model was not fitted "
-        f"on, by {trial.agent}. Brackets are 95 % intervals over whole scenarios."
+        f"{next(iter(trial.arms.values())).runs} runs per row, of {len(trial.held_out)} scenarios that the model was not "
+        f"fitted on, by {trial.agent}. Brackets are 95 % intervals over whole scenarios."
     )
     return _table("The monitor in the loop", Analysis("trial", note, ("intervention", *names), rows))
 
