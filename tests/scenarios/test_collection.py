@@ -100,21 +100,21 @@ def test_a_category_that_is_not_there_is_refused(tmp_path):
 
 
 def test_a_collection_that_is_killed_goes_on(tmp_path):
-    words = ["collect", "-o", tmp_path, "--category", "database_administration", "--epochs", "24", "-q"]
+    words = ["collect", "-o", tmp_path, "--category", "database_administration", "--epochs", "12", "-q"]
     command = [sys.executable, "-m", "safetydrift", *map(str, words)]
     with subprocess.Popen(command, start_new_session=True) as running:
         deadline = time.monotonic() + 60
         while (
-            not any(path.stat().st_size > 50_000 for path in tmp_path.glob("*.eval"))
+            not any(path.stat().st_size > 20_000 for path in tmp_path.glob("*.eval"))
             and time.monotonic() < deadline
         ):
             time.sleep(0.05)
         os.killpg(running.pid, signal.SIGKILL)
     kept = {trace.id for trace in read_traces(tmp_path)}
-    assert 0 < len(kept) < 120
+    assert 0 < len(kept) < 60
     subprocess.run(command, check=True, timeout=120)
     reader = read_traces(tmp_path)
     ids = {trace.id for trace in reader}
-    assert len(ids) == 120
+    assert len(ids) == 60
     assert kept <= ids
     assert reader.report.duplicate_ids == 0

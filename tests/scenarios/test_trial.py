@@ -103,14 +103,14 @@ def test_the_halves_share_nothing_and_hold_every_category():
 
 def test_a_trial_runs_every_arm_and_is_not_run_twice(tmp_path):
     fit, held = halves(0)
-    few = (fit[::2], held[::4])
-    found = run_trial(tmp_path, "simulated/over-helpful", epochs=2, scenarios=few)
+    few = (fit[::2], held[::8])
+    found = run_trial(tmp_path, "simulated/over-helpful", epochs=1, scenarios=few)
     assert tuple(found.arms) == ARMS
     assert found.simulated
-    assert {one.runs for one in found.arms.values()} == {2 * len(few[1])}
+    assert {one.runs for one in found.arms.values()} == {len(few[1])}
     assert found.arms["none"].prevented.value == 0
     assert found.arms["block"].violated.value <= found.arms["none"].violated.value
-    again = run_trial(tmp_path, "simulated/over-helpful", epochs=2, scenarios=few)
+    again = run_trial(tmp_path, "simulated/over-helpful", epochs=1, scenarios=few)
     assert json.dumps(found.as_dict()) == json.dumps(again.as_dict())
 
 

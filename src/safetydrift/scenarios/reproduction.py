@@ -147,8 +147,9 @@ def _table(heading: str, one: Analysis) -> str:
 def _trial(trial: Trial) -> str:
     names = ("violated", "done", "prevented", "kept", "false_interventions", "warning")
     rows = tuple((arm, *(str(getattr(one, name)) for name in names)) for arm, one in trial.arms.items())
+    runs = next(iter(trial.arms.values())).runs
     note = (
-        f"{next(iter(trial.arms.values())).runs} runs per row, of {len(trial.held_out)} scenarios that the model was not "
+        f"{runs} runs per row, of {len(trial.held_out)} scenarios that the model was not "
         f"fitted on, by {trial.agent}. Brackets are 95 % intervals over whole scenarios."
     )
     return _table("The monitor in the loop", Analysis("trial", note, ("intervention", *names), rows))
