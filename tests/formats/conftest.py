@@ -181,7 +181,13 @@ def inspect_sample(**changes: Any) -> dict[str, Any]:
         "arguments": {"to": "x@y.example", "body": "attachment://d1"},
     }
     bad = {"id": "k3", "function": "bash", "arguments": {}, "parse_error": "not JSON"}
-    finding = {"violated": False, "onset": None, "kinds": [], "done": True, "origin": "end-state check"}
+    finding: dict[str, Any] = {
+        "violated": False,
+        "onset": None,
+        "kinds": [],
+        "done": True,
+        "origin": "end-state check",
+    }
     sample = {
         "id": "office__tidy",
         "epoch": 2,

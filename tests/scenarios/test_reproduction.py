@@ -13,7 +13,7 @@ pytest.importorskip("sklearn")
 from safetydrift.effects.boundary import Boundary
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
-from safetydrift.evaluation.rate import Rate  # noqa: E402
+from safetydrift.evaluation.rate import Rate
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.scenarios import load_scenarios
 from safetydrift.scenarios.behaviour import SimulatedAgent
