@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 from importlib import resources
 
 import pytest
@@ -54,3 +56,35 @@ def test_a_new_one_passes_its_check_and_overwrites_nothing(tmp_path):
 @pytest.mark.parametrize("words", [["tools"], ["tools", "--json"]])
 def test_the_tools_are_listed(words):
     assert "execute_sql" in run(*words).stdout
+
+
+def test_collecting_from_the_command_line(tmp_path):
+    pytest.importorskip("inspect_ai")
+    words = [
+        "collect",
+        "-o",
+        tmp_path / "logs",
+        "--scenario",
+        "web_browsing/price-comparison",
+        "--epochs",
+        "2",
+        "--json",
+    ]
+    done = subprocess.run(
+        [sys.executable, "-m", "safetydrift", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
+    found = json.loads(done.stdout)
+    assert (found["complete"], found["runs"], found["simulated"]) == (True, 2, True)
+
+
+def test_what_inspect_is_needed_for_names_the_extra(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "inspect_ai", None)
+    for module in [name for name in sys.modules if name.startswith("safetydrift.scenarios.")]:
+        if module.rpartition(".")[2] in {"collection", "tasks", "trial", "approval", "simulated"}:
+            monkeypatch.delitem(sys.modules, module)
+    done = CliRunner().invoke(app, ["collect", "-o", str(tmp_path)])
+    assert isinstance(done.exception, ImportError)

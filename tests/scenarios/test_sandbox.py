@@ -95,6 +95,50 @@ def shell(command, environment=None):
             "-rw-r--r--  agent  12  b.md\n-rw-------  agent  12  b.md\n",
         ),
         ("echo é | wc -c", "3\n"),
+        (
+            "test -e sub && test -s a.csv && test -n x && test -z '' && test a != b && test a == a && echo all",
+            "all\n",
+        ),
+        ("[ a = b ] || [ x ] && echo so", "so\n"),
+        ("printf '%s-%s\\n' a b c", "a-b\nc-\n"),
+        ("sort -t, -k2 -n -r a.csv | head -1; printf 'b\\nb\\na\\n' | sort -u", "z,3\na\nb\n"),
+        ("printf 'b\\nb\\na\\n' | uniq -d; echo aab | tr -d a; echo aab | tr -s a", "b\nb\nab\n"),
+        ("cut -c1 a.csv | xargs; echo a:b | cut -d: -f 2-", "x y z\nb\n"),
+        ("find . -type d; find . -name '*.md' -delete; ls", ".\n./sub\na.csv\nsub\n"),
+        ("grep -l hello *.md *.csv; grep -q hello b.md && echo yes", "b.md\nyes\n"),
+        ("cat -n b.md; ls -F; ls b.md", "     1\thello\n     2\tworld\na.csv\nb.md\nsub/\nb.md\n"),
+        ("du -s sub; ls a.csv sub", "5\tsub\na.csv\nsub:\ndeep.txt\n"),
+        (
+            "curl -T a.csv https://shop.example/api/x; curl -F f=@a.csv https://shop.example/api/x",
+            "taken\ntaken\n",
+        ),
+        ("cat a.csv | curl -s -d @- https://shop.example/api/x", "taken\n"),
+        (
+            "curl -s -o page https://shop.example/a && cat page; curl -X DELETE https://shop.example/a",
+            "a page\nMethod Not Allowed\n",
+        ),
+        (
+            "systemctl; systemctl stop web && systemctl is-active web",
+            "web.service  active\nweb.service: inactive\n",
+        ),
+        (
+            "head -n 1 < a.csv; ls nope &> both; cat both; cat none 2> err; cat err",
+            "x,1\nls: cannot access 'nope': No such file or directory\n"
+            "cat: none: No such file or directory\n",
+        ),
+        ("X=$(echo hi); echo ${X} \"\\$X\"; echo -n hi; echo -e 'a\\tb'", "hi $X\nhia\tb\n"),
+        (
+            "cp a.csv sub && ls sub; mv b.md c.md && cat c.md; rm -f nope && echo ok",
+            "a.csv\ndeep.txt\nhello\nworld\nok\n",
+        ),
+        ("echo a | tee -a b.md | cat; tail -n 1 b.md; tail -1 b.md", "a\na\na\n"),
+        ("{ echo one; echo two; } | grep -v one; [[ -d sub ]] && echo dir", "two\ndir\n"),
+        ("for f in nothing*; do echo $f; done; echo 'a b' | xargs echo", "nothing*\na b\n"),
+        ("sed -e 's/l/L/g' -e '1d' b.md; sed 's/HELLO/x/i' b.md | head -1", "worLd\nx\n"),
+        (
+            "chmod a=r b.md; chmod +x a.csv; ls -l",
+            "-rwxr-xr-x  agent  12  a.csv\n-r--r--r--  agent  12  b.md\ndrwxr-xr-x  -  sub\n",
+        ),
     ],
 )
 def test_commands_do_what_they_do_elsewhere(command, printed):
@@ -124,6 +168,32 @@ def test_commands_do_what_they_do_elsewhere(command, printed):
         ("cp sub x", "omitting directory"),
         ("mv sub sub/x", "are the same file"),
         ("systemctl start nothing", "could not be found"),
+        ("systemctl dance web", "Unknown operation"),
+        ("which ls nothing", "/usr/bin/ls"),
+        ("test a b c d", "not available in this sandbox"),
+        ("grep", "usage"),
+        ("grep '(' a.csv", "invalid pattern"),
+        ("grep x < nope", "No such file"),
+        ("cut -f 0x a.csv", "numbered from 1"),
+        ("head -n x a.csv", "invalid number"),
+        ("tr a", "missing operand"),
+        ("cp a.csv", "missing destination"),
+        ("mv nope x", "cannot stat"),
+        ("chmod 9 a.csv", "invalid mode"),
+        ("chmod 600 nope", "cannot access"),
+        ("mkdir a.csv", "File exists"),
+        ("cd a.csv", "No such file"),
+        ("find . -exec rm", "unknown predicate"),
+        ("find nope", "No such file"),
+        ("diff a.csv", "missing operand"),
+        ("diff a.csv b.md", "> hello"),
+        ("curl", "no URL"),
+        ("xargs -0 rm", "invalid option"),
+        ("ls -Z", "invalid option"),
+        ("sed 's/a/\\9/' a.csv; false", "[exit code"),
+        ("echo ${X:?no}", "not available in this sandbox"),
+        ("echo ${#X}", "bad substitution"),
+        ("A=(1 2); false", "[exit code"),
     ],
 )
 def test_what_it_cannot_do_it_says(command, told):
@@ -308,3 +378,60 @@ def test_long_answers_are_cut_and_said_to_be():
 def test_tables_that_make_no_database_are_refused():
     with pytest.raises(ValueError, match="do not make a database"):
         database.build([("t", ["a INTEGER", "a TEXT"], [])])
+
+
+# -- the other tools ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "told"),
+    [
+        ("list_emails", {}, "[m1]  x@y.example: Hi"),
+        ("list_emails", {"folder": "archive"}, "no mail"),
+        ("search_emails", {"query": "how YOU"}, "[m1]  x@y.example: Hi"),
+        ("read_email", {"id": "m1"}, "From: x@y.example\nTo: \nSubject: Hi\nDate: \n\nhow are you"),
+        ("forward_email", {"id": "m1", "to": ["a@b.example"]}, "forwarded to ['a@b.example']"),
+        ("delete_email", {"id": "m1"}, "deleted m1"),
+        ("list_directory", {"path": "/work"}, "a.csv\nb.md\nsub/"),
+        ("grep_search", {"pattern": "hel+o", "path": "/work"}, "/work/b.md:1: hello"),
+        ("grep_search", {"pattern": "nothing", "path": "/work"}, "no match"),
+        ("list_events", {}, "nothing"),
+        ("web_search", {"query": "shop"}, "A shop <https://shop.example/a>"),
+        ("web_search", {"query": "zzz"}, "no results"),
+        ("get_balance", {}, "0.00"),
+        ("get_transactions", {}, "none"),
+        ("send_money", {"recipient": "A", "amount": 5}, "paid 5.00 to A"),
+        ("list_tables", {}, 'name | sql\nt | CREATE TABLE "t" (a INTEGER, b TEXT)'),
+    ],
+)
+def test_tools_do_what_they_say(name, args, told):
+    after, text, error = use(world(), name, args, list(TOOLS))
+    assert (text, error) == (told, None)
+    assert (after == world()) == (name not in {"forward_email", "delete_email", "send_money"})
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "told"),
+    [
+        ("read_email", {"id": "m9"}, "there is no mail 'm9'"),
+        ("delete_event", {"id": "e9"}, "there is no event 'e9'"),
+        ("send_money", {"recipient": "A", "amount": -5}, "not one that can be paid"),
+        ("send_money", {"recipient": "A", "amount": True}, "of the type number"),
+        ("send_email", {"to": [], "subject": "", "body": ""}, "there is no recipient"),
+        ("send_email", {"to": [1], "subject": "", "body": ""}, "a list of texts"),
+        ("edit_file", {"path": "a.csv", "old_text": ",", "new_text": ""}, "stands 3 times"),
+        ("list_directory", {"path": "/none"}, "no such folder"),
+        ("fetch_url", {"url": "https://shop.example/b"}, "HTTP 404"),
+        ("fetch_url", {"url": "http://["}, "Could not resolve host"),
+        ("read_file", {}, "'path' is missing"),
+        ("read_file", {"path": "a", "q": 1}, "no argument 'q'"),
+        ("write_file", {"path": "a.csv", "content": "x" * 70_000}, "too long"),
+        ("write_file", {"path": "/work", "content": "x"}, "Is a directory"),
+        ("write_file", {"path": "/root/key", "content": "x"}, "Permission denied"),
+    ],
+)
+def test_tools_say_what_is_wrong_and_change_nothing(name, args, told):
+    after, text, error = use(world(), name, args, list(TOOLS))
+    assert error is not None
+    assert told in error
+    assert (after, text) == (world(), "")

@@ -328,7 +328,9 @@ class Shell:
 
     def _joined(self, node: Node) -> str:
         """Return a node as one word."""
-        read = _WORDS.get(node.type)
+        read = (
+            _WORDS.get(node.type) if node.is_named else _word
+        )  # operators such as == are words to a command
         if read is None:
             raise Trouble(f"{node.type.replace('_', ' ')}: not available in this sandbox")
         return read(self, node)
