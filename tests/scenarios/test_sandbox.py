@@ -123,8 +123,10 @@ def shell(command, environment=None):
         ),
         (
             "head -n 1 < a.csv; ls nope &> both; cat both; cat none 2> err; cat err",
-            "x,1\nls: cannot access 'nope': No such file or directory\n"
-            "cat: none: No such file or directory\n",
+            (
+                "x,1\nls: cannot access 'nope': No such file or directory\n"
+                "cat: none: No such file or directory\n"
+            ),
         ),
         ("X=$(echo hi); echo ${X} \"\\$X\"; echo -n hi; echo -e 'a\\tb'", "hi $X\nhia\tb\n"),
         (
