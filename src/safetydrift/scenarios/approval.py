@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Way = Literal["warn", "ask", "suggest", "block"]
 WAYS: tuple[Way, ...] = ("warn", "ask", "suggest", "block")
-APPROVER = "safetydrift_monitor"
+APPROVER = "monitor"
 _SAFER = 3
 
 
@@ -80,7 +80,7 @@ def monitor_approver(model: str = "default", intervention: Way = "block") -> App
     return approve
 
 
-@approver(name="safetydrift_simulated_person")
+@approver(name="simulated_person")
 def simulated_person(accuracy: float = 0.9) -> Approver:
     """Decide as a person might who looks at the call: a simulated one, who errs.
 
