@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
 _HERE = Path.cwd()
+_NEED_INSPECT = ("approval", "collection", "inspect_entry", "simulated", "tasks", "trial")
+collect_ignore = (
+    [] if find_spec("inspect_ai") else [f"src/safetydrift/scenarios/{name}.py" for name in _NEED_INSPECT]
+)
 
 
 def _enter(namespace: MutableMapping[str, Any]) -> None:

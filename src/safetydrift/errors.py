@@ -198,6 +198,10 @@ class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
 
+class ScenarioError(SafetyDriftError, ValueError):
+    """A scenario that cannot be read, or whose data do not fit together."""
+
+
 class JudgeError(SafetyDriftError, RuntimeError):
     """A model that was asked about a call gave no answer that can be used."""
 
@@ -231,6 +235,7 @@ class UnknownAnswerError(SafetyDriftError, LookupError):
 
 
 EXTRA_OF = {
+    "inspect_ai": "collect",
     "jinja2": "report",
     "matplotlib": "report",
     "numpy": "fit",
