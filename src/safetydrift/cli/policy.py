@@ -27,7 +27,13 @@ SHOWN_CHANGES = 8
 
 @click.group
 def policy() -> None:
-    """Check a guard's policy, and try it on past runs before it is in force."""
+    """Check a guard's policy, and try it on past runs before it is in force.
+
+    \b
+    Example:
+      safetydrift policy check policy.toml
+      safetydrift policy test policy.toml corpus
+    """
 
 
 @policy.command
