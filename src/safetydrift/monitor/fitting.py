@@ -365,11 +365,11 @@ def _with_hazard(
 
         peaks = Peaks(tried.standing, tried.proposal, tried.violated, tried.task)
         return with_thresholds(model.replace(hazard=hazard), peaks, goal, cross_fitted=True)
-    budget = settings.false_alarm_budget
-    policy = Policy(model.policy.horizon, *tried.thresholds(budget))
+    budget, proposals = settings.false_alarm_budget, settings.proposal_budget
+    policy = Policy(model.policy.horizon, *tried.thresholds(budget, proposals))
     statement = (
-        f"chosen so that at most {budget:.0%} of the training runs without a violation alarm, each scored by a "
-        "hazard fitted on other tasks; no guarantee"
+        f"chosen so that at most {budget:.0%} of the training runs without a violation alarm, and {proposals:.0%} at a "
+        "proposed call, each scored by a hazard fitted on other tasks; no guarantee"
     )
     return model.replace(
         hazard=hazard, policy=policy, provenance={**model.provenance, "threshold": statement}

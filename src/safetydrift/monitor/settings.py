@@ -64,6 +64,9 @@ class FitSettings:
     false_alarm_budget
         The suggested thresholds alarm in at most this share of the training runs that do not violate. This is
         a description of the training runs, not a guarantee.
+    proposal_budget
+        The same for the threshold on proposed calls of a model with a hazard, whose alarms stop an agent rather than
+        warn it.
     hazard
         Whether to fit a hazard beside the chain (space `flow`).
     """
@@ -75,6 +78,7 @@ class FitSettings:
     max_horizon: int = 10
     unknown_onset: UnknownOnset = UnknownOnset.LAST_CALL
     false_alarm_budget: float = 0.1
+    proposal_budget: float = 0.01
     hazard: bool = False
 
     def definition(self) -> dict[str, object]:
@@ -87,6 +91,7 @@ class FitSettings:
             "max_horizon": self.max_horizon,
             "unknown_onset": self.unknown_onset.value,
             "false_alarm_budget": self.false_alarm_budget,
+            "proposal_budget": self.proposal_budget,
             "hazard": self.hazard,
         }
 
@@ -107,5 +112,6 @@ class FitSettings:
             max_horizon=int(definition["max_horizon"]),
             unknown_onset=UnknownOnset(definition["unknown_onset"]),
             false_alarm_budget=float(definition["false_alarm_budget"]),
+            proposal_budget=float(definition["proposal_budget"]),
             hazard=bool(definition["hazard"]),
         )
