@@ -6,7 +6,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-long lint types imports format benchmarks evidence corpus model lock clean
+.PHONY: help demo test test-long lint types imports format benchmarks evidence corpus model card lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -64,6 +64,10 @@ corpus: $(VENV)/run.stamp  ## Derive the shipped corpus again from the raw trace
 
 model: $(VENV)/run.stamp  ## Fit the shipped model again from the shipped corpus
 	$(BIN)/safetydrift fit corpus --space flow --hazard --output src/safetydrift/models/default.json
+
+# FIGURES is the JSON of an evaluation: safetydrift evaluate corpus --predictor foresight --split tasks --json > FIGURES
+card: $(VENV)/run.stamp  ## Write the card of the shipped model
+	$(BIN)/safetydrift card default --name "the shipped model" $(if $(FIGURES),--evaluation $(FIGURES)) --output docs/model-card.md
 
 lock:  ## Compile the locked requirements again (needs uv)
 	uv pip compile pyproject.toml requirements/build.in --extra fit --extra report --extra zstd --universal \

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
 _HERE = Path.cwd()
+_NEED_INSPECT = ("approval", "collection", "inspect_entry", "simulated", "tasks", "trial")
+collect_ignore = (
+    [] if find_spec("inspect_ai") else [f"src/safetydrift/scenarios/{name}.py" for name in _NEED_INSPECT]
+)
 
 
 def _enter(namespace: MutableMapping[str, Any]) -> None:

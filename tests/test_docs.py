@@ -38,6 +38,8 @@ def workplace(tmp_path_factory):
     shutil.copytree(ROOT / "examples", folder / "traces")  # as the README says
     (addition,) = [block for _, block in blocks("toml") if "safetydrift.catalogue" in block]
     (folder / "ours.toml").write_text(addition)
+    (tutorial,) = [block for _, block in blocks("toml") if "safetydrift.scenario" in block]
+    (folder / "mine.toml").write_text(tutorial)
     subprocess.run(
         [sys.executable, "-m", "safetydrift", "fit", "traces/", "-o", "model.json", "-q"],
         cwd=folder,

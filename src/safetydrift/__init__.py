@@ -10,6 +10,7 @@ needs. The packages, from the bottom up:
 - ``monitor``: the chain turned into verdicts
 - ``formats``: files of every kind
 - ``evaluation``: how we know
+- ``scenarios``: tasks in a sandbox, with ways to drift
 - ``cli``: the command line
 """
 

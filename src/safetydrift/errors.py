@@ -82,6 +82,10 @@ class NoRunsError(SafetyDriftError, ValueError):
         super().__init__(f"no run was read from {', '.join(paths)}")
 
 
+class CalibrationError(SafetyDriftError, ValueError):
+    """A threshold that cannot be chosen as asked from the runs given."""
+
+
 class ModelFileError(SafetyDriftError, ValueError):
     """A model file that is damaged, of an unknown version, or not a model at all."""
 
@@ -194,6 +198,10 @@ class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
 
+class ScenarioError(SafetyDriftError, ValueError):
+    """A scenario that cannot be read, or whose data do not fit together."""
+
+
 class JudgeError(SafetyDriftError, RuntimeError):
     """A model that was asked about a call gave no answer that can be used."""
 
@@ -230,7 +238,7 @@ EXTRA_OF = {
     "agentdojo": "agentdojo",
     "agents": "openai-agents",
     "claude_agent_sdk": "claude-sdk",
-    "inspect_ai": "inspect",
+    "inspect_ai": "collect",
     "jinja2": "report",
     "langchain": "langchain",
     "langgraph": "langchain",

@@ -103,6 +103,11 @@ class Step(Value):
         set_field(self, "said", said)
 
 
+NO_ATTACK = "no attack in this run"
+NO_SAFETY_LABEL = "task reward only, no safety label"
+"""Reasons for which a source's verdict cannot be used although nobody attacked (`Label.unusable`)."""
+
+
 class Label(Value):
     """What the source itself says about a run.
 

@@ -172,6 +172,53 @@ def tau_run(**changes: Any) -> dict[str, Any]:
     return run | changes
 
 
+def inspect_sample(**changes: Any) -> dict[str, Any]:
+    """A sample of an Inspect log: reads a file, is refused a call, calls a tool wrongly, and says something."""
+    read = {"id": "k1", "function": "read_file", "arguments": {"path": "a.txt"}, "type": "function"}
+    send = {
+        "id": "k2",
+        "function": "send_email",
+        "arguments": {"to": "x@y.example", "body": "attachment://d1"},
+    }
+    bad = {"id": "k3", "function": "bash", "arguments": {}, "parse_error": "not JSON"}
+    finding: dict[str, Any] = {
+        "violated": False,
+        "onset": None,
+        "kinds": [],
+        "done": True,
+        "origin": "end-state check",
+    }
+    sample = {
+        "id": "office__tidy",
+        "epoch": 2,
+        "uuid": "u1",
+        "metadata": {"task": "office/tidy", "category": "office"},
+        "messages": [
+            {"role": "system", "content": "You work here."},
+            {"role": "user", "content": "attachment://d2"},
+            {"role": "assistant", "content": [{"type": "text", "text": "First"}], "tool_calls": [read, send]},
+            {"role": "tool", "content": "the text", "tool_call_id": "k1", "function": "read_file"},
+            {
+                "role": "tool",
+                "content": "no",
+                "tool_call_id": "k2",
+                "error": {"type": "approval", "message": "no"},
+            },
+            {"role": "assistant", "content": "", "tool_calls": [bad]},
+            {
+                "role": "tool",
+                "content": "",
+                "tool_call_id": "k3",
+                "error": {"type": "parsing", "message": "not JSON"},
+            },
+            {"role": "assistant", "content": "It is tidy."},
+        ],
+        "scores": {"end_state": {"value": {"done": 1}, "metadata": {"safetydrift": finding}}},
+        "attachments": {"d1": "a long mail", "d2": "Tidy up, please."},
+    }
+    return {"eval": {"task": "safetydrift/scenarios", "model": "lab/model-1"}, "sample": sample | changes}
+
+
 def native_record() -> dict[str, Any]:
     """A trace of our own."""
     return {
@@ -205,6 +252,8 @@ def all_samples() -> list[tuple[str, Any, int, str]]:
         ("chat", anthropic_messages(), 2, ""),
         ("chat", {"messages": openai_messages(), "id": "c-1"}, 4, "c-1"),
         ("tau_bench", tau_run(), 1, ""),
+        ("inspect", inspect_sample(), 3, "lab/model-1/office/tidy/2/u1"),
+        ("inspect", inspect_sample(uuid=""), 3, ""),
     ]
 
 
@@ -227,6 +276,7 @@ def run_of() -> dict[str, Any]:
         "anthropic": anthropic_messages,
         "tau_bench": tau_run,
         "native": native_record,
+        "inspect": inspect_sample,
     }
 
 

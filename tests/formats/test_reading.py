@@ -136,7 +136,7 @@ def test_folders_are_walked_in_order_and_what_is_passed_over_is_named(tmp_path):
     reader = read_traces(tmp_path)
     assert [trace.id for trace in reader] == ["a.json", "z.jsonl", "b/a.ndjson"]
     assert {os.path.basename(path): reason for path, reason in reader.report.passed_over.items()} == {  # noqa: PTH119
-        "README.md": "not .jsonl, .ndjson, .json",
+        "README.md": "not .jsonl, .ndjson, .json, .eval",
         "up": "a link to a folder",
         "pipe.json": "not a regular file",
     }
@@ -167,7 +167,10 @@ def test_sidecars_are_counted_and_not_taken_for_traces(write):
 
 def test_an_unknown_record_lists_the_formats(write):
     message = _error(write({"hello": 1}))
-    assert "not a record of a known format (native, agentdojo, openhands, odcv, tau_bench, chat)" in message
+    assert (
+        "not a record of a known format (native, agentdojo, openhands, odcv, tau_bench, chat, inspect)"
+        in message
+    )
 
 
 def test_detection_waits_for_the_first_good_record(write):

@@ -1,16 +1,17 @@
-"""``safetydrift judge record``: what is asked, what is kept, and how a recording goes on."""
+"""``safetydrift judge``: what is asked, what is kept, and how a recording goes on."""
 
 import json
 
 import pytest
 from click.testing import CliRunner
 
+from safetydrift.cli.evaluate import evaluate
 from safetydrift.cli.judge import judge
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import JudgeError, JudgeFileError, JudgeSettingsError, NoRunsError
 from safetydrift.formats import load_catalogue, write_traces
 from safetydrift.judge import RecordedJudge, judged
-from safetydrift.trace import Step, ToolCall, Trace
+from safetydrift.trace import Label, Step, ToolCall, Trace
 
 pytest.importorskip("pydantic_ai")
 
@@ -121,3 +122,68 @@ def test_paths_without_calls_are_refused(record, tmp_path, traces):
     traces.write_text("")
     with pytest.raises(NoRunsError):
         record()
+
+
+# -- every step -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def steps(traces, answers, address, provider):
+    """Run ``judge steps`` and return what it says as data."""
+    provider.answer = {"risk": 0.25, "unsafe": False}
+
+    def steps(*options):
+        base = [traces, "-o", answers, "--model", MODEL, "--base-url", f"{address}/v1", "--json"]
+        done = CliRunner().invoke(judge, ["steps", *map(str, base), *options], catch_exceptions=False)
+        return json.loads(done.stdout) if done.exit_code == 0 else done
+
+    return steps
+
+
+def test_every_step_is_judged_once_and_a_recording_goes_on(steps, provider, answers):
+    assert steps("--max-requests", "2", "--concurrency", "1")["asked"] == 2
+    said = steps()
+    assert (said["asked"], said["known"], said["failed"], said["left"]) == (4, 2, 0, 0)
+    assert len(provider.requests) == 6
+    assert len(answers.read_text().splitlines()) == 1 + 6
+
+
+def test_a_window_shows_the_latest_calls(steps, provider):
+    steps("--window", "3", "--concurrency", "1")
+    assert max(prompt.count("frobnicate") for prompt in provider.prompts) == 3
+
+
+def test_steps_that_nobody_judged_are_an_error(steps, provider):
+    provider.replies({"status": 404})
+    with pytest.raises(JudgeError, match="no step was judged"):
+        steps("--concurrency", "1")
+
+
+def test_judgements_are_compared_with_the_baselines(steps, traces, answers):
+    runs = [
+        Trace(
+            f"{task}-{n}",
+            (Step(ODD[n % 4], "done"), Step(PLAIN, "x")),
+            task=f"t{task}",
+            label=Label(n % 2 == 0),
+        )
+        for task in range(6)
+        for n in range(4)
+    ]
+    write_traces(runs, traces)
+    steps()
+    options = [
+        "--judgements",
+        answers,
+        "--predictor",
+        "category-prior",
+        "--resamples",
+        "0",
+        "--jobs",
+        "1",
+        "--json",
+    ]
+    done = CliRunner().invoke(evaluate, [str(traces), *map(str, options)], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    names = [one["name"] for one in json.loads(done.stdout)["comparison"]["splits"][0]["predictors"]]
+    assert "judge, per step" in names

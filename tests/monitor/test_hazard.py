@@ -212,7 +212,7 @@ def test_a_hazard_finds_what_leads_to_the_violation(fitted):
 def test_probabilities_agree_with_frequencies_on_tasks_not_fitted_on(fitted):
     _, tried = fitted
     assert tried.standing[tried.violated].mean() > 3 * tried.standing[~tried.violated].mean()
-    standing, proposal = tried.thresholds(0.05)
+    standing, proposal = tried.thresholds(0.05, 0.05)
     assert (tried.standing[~tried.violated] >= standing).mean() <= 0.05
     assert (tried.proposal[~tried.violated] >= proposal).mean() <= 0.05
 

@@ -44,15 +44,22 @@ def analyze(
 ) -> None:
     """Print what a chain says: the matrix, finite-horizon curves, absorption, points of no return.
 
-    PATHS may also be the word "published": the paper's aggregate matrix, with the published figures beside.
+    PATHS may also be the word "published": the paper's aggregate matrix, with the published figures beside; or a
+    model file: what it was fitted on, its policy, and what is promised about its thresholds.
 
     \b
     Example:
       safetydrift analyze published
       safetydrift analyze corpus --states coarse --category banking --json
+      safetydrift analyze model.json
     """
+    from safetydrift.formats.model_file import is_model_file
+
+    report: _Report | _ModelReport
     if paths == (PUBLISHED,):
         report = _published(settings.max_horizon)
+    elif len(paths) == 1 and is_model_file(paths[0]):
+        report = _ModelReport(paths[0])
     else:
         from safetydrift.monitor.fitting import fit_chains
 
@@ -172,6 +179,48 @@ class _Report:
                 )
             )
             console.print(published["note"])
+
+
+class _ModelReport:
+    """A model as its file tells of it."""
+
+    def __init__(self, path: str) -> None:
+        from safetydrift.formats import load_model
+
+        self.path, self.model = path, load_model(path)
+
+    def as_dict(self) -> dict[str, Any]:
+        model = self.model
+        provenance = {key: value for key, value in model.provenance.items() if key != "tasks"}
+        return {
+            "model": self.path,
+            "space": model.space.name,
+            "notion": model.notion.value,
+            "policy": model.policy.definition(),
+            "settings": dict(model.settings),
+            "provenance": {**provenance, "tasks": len(model.provenance.get("tasks", ()))},
+        }
+
+    def show(self) -> None:
+        from safetydrift.cli.calibrate import show_promises
+
+        model = self.model
+        title = f"{self.path}: {model!r}, fitted on {len(model.provenance.get('tasks', ())):,} tasks"
+        console.print(shown(title), markup=False)
+        rows = [
+            [category_name(category), *(ends.get(end, 0) for end in (VIOLATED, "completed", "censored"))]
+            for category, ends in model.provenance.get("runs", {}).items()
+        ]
+        console.print(
+            table("\nRuns it was fitted on", ["category", "violated", "completed", "cut off"], rows)
+        )
+        policy = model.policy
+        console.print(
+            f"\nAlarms at {policy.threshold:g} or more within {policy.horizon} steps, for a proposed call at "
+            f"{policy.pending_threshold:g}"
+        )
+        console.print(shown(str(model.provenance.get("threshold", "thresholds given by hand"))), markup=False)
+        show_promises(model)
 
 
 def _published(max_horizon: int) -> _Report:

@@ -11,9 +11,13 @@ from safetydrift._version import __version__
 VERBS = {
     "analyze": "Print what a chain says: horizons, absorption, points of no return.",
     "audit": "Check that nobody has changed a guard's decision log.",
+    "calibrate": "Choose a model's thresholds for a false-alarm budget, a recall, or costs.",
+    "card": "Write the card of a model: data, promises, figures, limits.",
     "catalogue": "Check a catalogue: how much of what agents do it covers.",
+    "collect": "Run scenarios with an agent, real or simulated, and keep the logs.",
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
+    "drift": "Say whether a deployment's runs still fit a model.",
     "effect": "Say what tool calls do, one JSON line each.",
     "evaluate": "Compare monitors, model files and predictions with honest baselines.",
     "explain": "Say in words what one tool call does, and why we think so.",
@@ -25,7 +29,11 @@ VERBS = {
     "predict": "Write the probability of a violation at every step of every run.",
     "judge": "Ask a language model about the calls that no rule decides, and record its answers.",
     "replay": "Show runs step by step: state, probability, alarm.",
+    "reproduce": "Run the published study again, and put the figures side by side.",
     "review": "Draw calls for people to review, and compare their decisions with ours.",
+    "update": "Add runs of your own to a model.",
+    "trial": "Run scenarios with the monitor in the loop, in each intervention, and without it.",
+    "scenario": "List, show, verify and begin scenarios: tasks with a sandbox and documented ways to drift.",
 }
 
 EXIT_CODES = """\b

@@ -12,7 +12,12 @@ from safetydrift.cli.output import console, emit_json, shown
 
 @click.group
 def audit() -> None:
-    """Check the records of a guard."""
+    """Check the records of a guard.
+
+    \b
+    Example:
+      safetydrift audit verify decisions.jsonl
+    """
 
 
 @audit.command

@@ -79,11 +79,12 @@ class _Names(click.ParamType):  # type: ignore[type-arg]  # generic only in late
 
 @dataclass(frozen=True, slots=True)
 class _Compared:
-    """What is compared: predictors by name, model files, prediction files."""
+    """What is compared: predictors by name, model files, prediction files, recorded judgements."""
 
     predictor: tuple[str, ...]
     model: tuple[str, ...]
     predictions: tuple[str, ...]
+    judgements: tuple[str, ...]
 
 
 @click.command
@@ -98,6 +99,13 @@ class _Compared:
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
     help="Prediction file to compare (docs/prediction-files.md).",
+)
+@click.option(
+    "--judgements",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Risks that a language model was recorded to see in every step (safetydrift judge steps).",
 )
 @click.option(
     "--predictor",
@@ -164,6 +172,7 @@ def evaluate(
     output: Path | None,
     model: tuple[str, ...],
     predictions: tuple[str, ...],
+    judgements: tuple[str, ...],
     predictor: tuple[str, ...],
     split: tuple[str, ...],
     folds: int,
@@ -192,7 +201,9 @@ def evaluate(
     from safetydrift.evaluation.evidence import Plan, gather_evidence
     from safetydrift.evaluation.workers import usable_processors
 
-    compared = _Compared(_chosen(predictor), _models(model, predictions, paths), predictions)
+    compared = _Compared(
+        _chosen(predictor), _models(model, predictions + judgements, paths), predictions, judgements
+    )
     drawing = output is not None or figures is not None or evidence is not None
     _require_extras(compared.predictor, drawing=drawing)
     given, trajectories, inputs = _read(paths, labelling, reading, notion, output)
@@ -289,7 +300,7 @@ def _models(models: tuple[str, ...], predictions: tuple[str, ...], paths: tuple[
 def _predictors(compared: _Compared, given: Circumstances, cases: CaseSet, *, quiet: bool) -> list[Predictor]:
     """Make all predictors; the category prior is always among them, for it is what the others are held against."""
     from safetydrift.evaluation.comparison import REFERENCE
-    from safetydrift.evaluation.predictors import PredictionFile, predictor
+    from safetydrift.evaluation.predictors import JudgementFile, PredictionFile, predictor
 
     if len(cases.tasks) < FEW_TASKS and not quiet:
         notes.print(f"[red]{len(cases.tasks)} tasks: too few for any figure to be sure of[/red]")
@@ -297,8 +308,9 @@ def _predictors(compared: _Compared, given: Circumstances, cases: CaseSet, *, qu
     found: list[Predictor] = [predictor(name, given) for name in names]
     taken = set(names)
     found += [_model(path, given, cases, taken) for path in compared.model]
-    for path in compared.predictions:
-        file = PredictionFile(path)
+    files: list[PredictionFile | JudgementFile] = [PredictionFile(path) for path in compared.predictions]
+    files += [JudgementFile(path) for path in compared.judgements]
+    for file in files:
         file.name = _free(file.name, taken)
         found.append(file.predictor)
     return found

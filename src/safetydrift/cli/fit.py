@@ -13,6 +13,7 @@ from safetydrift.cli.output import console, emit_json, notes
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from safetydrift.monitor.guarantee import Goal
     from safetydrift.monitor.settings import FitSettings
 
 FEW_RUNS = 100
@@ -31,6 +32,7 @@ FEW_RUNS = 100
 @click.option(
     "--horizon", type=click.IntRange(min=1), default=5, show_default=True, help="Horizon of the policy."
 )
+@options.goal
 @options.labelling
 @options.reading
 @options.as_json
@@ -43,12 +45,14 @@ def fit(
     reading: options.Reading,
     as_json: bool,
     settings: FitSettings,
+    goal: Goal | None,
 ) -> None:
     """Fit a model on traces or labelled runs.
 
     \b
     Example:
       safetydrift fit corpus -o model.json
+      safetydrift fit corpus --space flow --hazard --false-alarms 0.05 -o model.json
       safetydrift fit traces/ --notion rules --states coarse --estimator published -o published.json
     """
     from safetydrift.formats import save_model
@@ -66,6 +70,7 @@ def fit(
         horizon=horizon,
         threshold=threshold,
         provenance=inputs.provenance(),
+        goal=goal,
     )
     save_model(model, output)
     inputs.summarise()

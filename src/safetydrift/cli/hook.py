@@ -7,7 +7,12 @@ import click
 
 @click.group
 def hook() -> None:
-    """Answer an agent's hooks; agents start these by themselves once they are installed."""
+    """Answer an agent's hooks; agents start these by themselves once they are installed.
+
+    \b
+    Example:
+      safetydrift hook claude-code < event.json
+    """
 
 
 @hook.command("claude-code", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})

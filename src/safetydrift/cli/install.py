@@ -13,7 +13,12 @@ from safetydrift.cli.output import console, notes, shown
 
 @click.group
 def install() -> None:
-    """Put the guard into an agent's own settings, or take it out."""
+    """Put the guard into an agent's own settings, or take it out.
+
+    \b
+    Example:
+      safetydrift install claude-code --dry-run
+    """
 
 
 @install.command("claude-code")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from safetydrift.cli import options
+from safetydrift.cli.judge_options import endpoint
 from safetydrift.cli.output import console, emit_json, notes, reading_progress, shown, table
 from safetydrift.errors import JudgeBudgetError, JudgeError, NoRunsError
 
@@ -16,18 +17,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from safetydrift.cli.judge_options import Endpoint
     from safetydrift.effects.labeler import Labeler
     from safetydrift.judge.judge import Outcome
     from safetydrift.judge.recorded import RecordingJudge
-    from safetydrift.judge.settings import JudgeSettings
-    from safetydrift.trace import ToolCall
+    from safetydrift.trace import ToolCall, Trace
 
 SHOWN_FAILURES = 5
 
 
 @click.group
 def judge() -> None:
-    """Ask a language model about the calls that no rule decides, and record its answers.
+    """Ask a language model about calls that no rule decides, or about every step, and record its answers.
 
     The file of answers holds digests, levels and reasons, and no text of the traces. Labelling and evaluation read
     it in place of the model, so that they stay offline and exact. Keys are taken from the environment alone:
@@ -38,46 +39,15 @@ def judge() -> None:
       safetydrift judge record traces/ --model anthropic:NAME -o answers.jsonl
       safetydrift judge record traces/ --model openai-compatible:NAME \\
         --base-url http://localhost:8000/v1 -o answers.jsonl
+      safetydrift judge steps traces/ --window 3 --model anthropic:NAME -o judgements.jsonl
     """
 
 
 @judge.command
 @options.paths
 @options.output("File of the answers; one that is there goes on where it ended.", required=True)
-@click.option(
-    "--model",
-    required=True,
-    metavar="KIND:NAME",
-    help="anthropic:NAME, openai:NAME, or openai-compatible:NAME with --base-url.",
-)
-@click.option("--base-url", default="", metavar="URL", help="Where the model is asked.")
-@click.option(
-    "--api-key-env", default="", metavar="VARIABLE", help="The environment variable that holds the key."
-)
+@endpoint
 @click.option("--limit", type=click.IntRange(min=1), help="Ask about this many calls at most.")
-@click.option("--concurrency", type=click.IntRange(1, 256), default=4, show_default=True)
-@click.option(
-    "--timeout", type=click.FloatRange(0.1, 3600.0), default=30.0, show_default=True, help="Seconds."
-)
-@click.option(
-    "--max-requests",
-    type=click.IntRange(min=1),
-    default=10_000,
-    show_default=True,
-    help="Requests to send at most.",
-)
-@click.option(
-    "--max-tokens",
-    type=click.IntRange(min=1),
-    default=20_000_000,
-    show_default=True,
-    help="Tokens to use at most, in and out.",
-)
-@click.option(
-    "--redact/--no-redact",
-    default=None,
-    help="Take secrets out of what is sent; by default unless the model runs on this host.",
-)
 @click.option("--all", "every", is_flag=True, help="Ask about every call, not only those no rule decides.")
 @options.catalogue
 @options.config
@@ -86,15 +56,8 @@ def judge() -> None:
 def record(
     paths: tuple[str, ...],
     output: Path,
-    model: str,
-    base_url: str,
-    api_key_env: str,
+    endpoint: Endpoint,
     limit: int | None,
-    concurrency: int,
-    timeout: float,
-    max_requests: int,
-    max_tokens: int,
-    redact: bool | None,
     every: bool,
     base_catalogue: str,
     additions: tuple[str, ...],
@@ -106,25 +69,71 @@ def record(
 
     What the file answers already is not asked again, so that an interrupted recording can be taken up.
     """
-    from safetydrift.judge.settings import JudgeSettings
-
-    settings = JudgeSettings(
-        base_url=base_url,
-        api_key_env=api_key_env,
-        timeout=timeout,
-        deadline=4 * timeout,
-        concurrency=concurrency,
-        max_requests=max_requests,
-        max_total_tokens=max_tokens,
-        redact=redact,
-    )
     labeler = options.surroundings(base_catalogue, additions, config)
-    summary = _recorded(paths, output, model, settings, labeler, reading, limit=limit, every=every)
+    summary = _recorded(paths, output, endpoint, labeler, reading, limit=limit, every=every)
     if as_json:
         emit_json(summary.as_dict())
     else:
         summary.show()
     summary.require_answers()
+
+
+@judge.command
+@options.paths
+@options.output("File of the judgements; one that is there goes on where it ended.", required=True)
+@endpoint
+@click.option(
+    "--window",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    help="How many of the latest calls the model is shown; the published judges saw 1 and 3.",
+)
+@click.option("--max-seconds", type=click.FloatRange(min=0.0), help="Begin no request after this time.")
+@options.reading
+@options.as_json
+def steps(
+    paths: tuple[str, ...],
+    output: Path,
+    endpoint: Endpoint,
+    window: int,
+    max_seconds: float | None,
+    reading: options.Reading,
+    as_json: bool,
+) -> None:
+    """Ask how risky every step of the runs in PATHS looks, and write every answer as it comes.
+
+    `safetydrift evaluate --judgements FILE` compares the answers with monitors and baselines. What the file answers
+    already is not asked again, so that an interrupted recording can be taken up.
+
+    \b
+    Example:
+      safetydrift judge steps traces/ --model anthropic:NAME -o judgements.jsonl
+      safetydrift evaluate traces/ --judgements judgements.jsonl
+    """
+    from safetydrift.evaluation.predictors.judge_recorder import record_judgements
+
+    with _asking_progress(quiet=reading.quiet) as progress:
+        outcome = record_judgements(
+            _traces(paths, reading),
+            endpoint.model,
+            output,
+            window,
+            settings=endpoint.settings,
+            max_seconds=max_seconds,
+            progress=lambda found: progress(found.asked + found.known + found.failed, None),
+        )
+    counts = {
+        name: getattr(outcome, name) for name in ("asked", "known", "failed", "left", "requests", "tokens")
+    }
+    if as_json:
+        emit_json({**counts, "reason": outcome.reason})
+    else:
+        console.print(table("Steps put to the judge", ("", "number"), list(counts.items())))
+        if outcome.reason:
+            notes.print(shown(outcome.reason), markup=False)
+    if (outcome.failed or outcome.left) and not outcome.asked + outcome.known:
+        raise JudgeError(f"no step was judged: {outcome.reason}")
 
 
 class _Summary:
@@ -168,8 +177,7 @@ class _Summary:
 def _recorded(
     paths: tuple[str, ...],
     output: Path,
-    model: str,
-    settings: JudgeSettings,
+    endpoint: Endpoint,
     labeler: Labeler,
     reading: options.Reading,
     *,
@@ -179,7 +187,7 @@ def _recorded(
     from safetydrift.judge.recorded import RecordingJudge
 
     calls: Counter[str] = Counter(dict.fromkeys(("calls", "undecided", "asked_before", "repeated"), 0))
-    with RecordingJudge(output, model, settings, scales=labeler.catalogue.scales) as judge:
+    with RecordingJudge(output, endpoint.model, endpoint.settings, scales=labeler.catalogue.scales) as judge:
         wanted: dict[str, ToolCall] = {}
         for call in _calls(paths, reading):
             calls["calls"] += 1
@@ -208,6 +216,12 @@ def _want(call: ToolCall, judge: RecordingJudge, wanted: dict[str, ToolCall], ca
 
 
 def _calls(paths: tuple[str, ...], reading: options.Reading) -> Iterator[ToolCall]:
+    for trace in _traces(paths, reading):
+        for step in trace.steps:
+            yield step.call
+
+
+def _traces(paths: tuple[str, ...], reading: options.Reading) -> Iterator[Trace]:
     from safetydrift.formats import read_traces
     from safetydrift.formats.trajectories import CORPUS
 
@@ -216,9 +230,7 @@ def _calls(paths: tuple[str, ...], reading: options.Reading) -> Iterator[ToolCal
     traces = read_traces(paths, format=reading.trace_format, skip_bad=reading.skip_bad)
     with reading_progress(quiet=reading.quiet) as progress:
         traces.on_progress = progress
-        for trace in traces:
-            for step in trace.steps:
-                yield step.call
+        yield from traces
     if traces.report.n_bad and not reading.quiet:
         notes.print(f"[red]skipped {traces.report.n_bad} bad records, the first:[/red]")
         notes.print(shown(f"  {traces.report.bad[0]}"), markup=False)
@@ -227,7 +239,7 @@ def _calls(paths: tuple[str, ...], reading: options.Reading) -> Iterator[ToolCal
 
 
 @contextmanager
-def _asking_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
+def _asking_progress(*, quiet: bool) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar over the calls while they are asked about."""
     if quiet or not notes.is_terminal:
         yield lambda _done, _total: None

@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from enum import Enum
 
     from safetydrift.effects.labeler import Labeler
+    from safetydrift.monitor.guarantee import Goal
     from safetydrift.states.space import StateSpace
 
 Verb = TypeVar("Verb", bound="Callable[..., Any]")
 
-FORMATS = ("agentdojo", "chat", "native", "odcv", "openhands", "tau_bench")
+FORMATS = ("agentdojo", "chat", "inspect", "native", "odcv", "openhands", "tau_bench")
 
 
 def _choice(kind: type[Enum]) -> click.Choice[str]:
@@ -288,6 +289,69 @@ def _settings(
         unknown_onset=UnknownOnset(unknown_onset),
         hazard=hazard,
     )
+
+
+def goal(verb: Verb, *, by_default: bool = False) -> Verb:
+    """Say what thresholds are chosen for; the verb is given a `Goal`, or None where nothing is asked for."""
+    standard = 0.05 if by_default else None
+
+    def goal(
+        false_alarms: float | None,
+        recall: float | None,
+        cost_miss: float | None,
+        cost_alarm: float | None,
+        confidence: float,
+    ) -> Goal | None:
+        return _goal(false_alarms, recall, (cost_miss, cost_alarm), confidence, standard)
+
+    verb = _gathered(verb, "goal", goal)
+    share = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+    cost = click.FloatRange(min=0.0, min_open=True, max=1e12)
+    for option in (
+        click.option(
+            "--false-alarms",
+            type=share,
+            help="At most this share of a new task's non-violating runs may alarm."
+            + ("  [default: 0.05]" if by_default else ""),
+        ),
+        click.option(
+            "--recall", type=share, help="At least this share of its violating runs must alarm in time."
+        ),
+        click.option("--cost-miss", type=cost, help="What a violating run without an alarm in time costs."),
+        click.option("--cost-alarm", type=cost, help="What an alarm in a run that does not violate costs."),
+        click.option(
+            "--confidence", type=share, default=0.95, show_default=True, help="How sure the shares are to be."
+        ),
+    ):
+        verb = option(verb)
+    return verb
+
+
+def standard_goal(verb: Verb) -> Verb:
+    """Say what thresholds are chosen for, a budget of false alarms by default; the verb is given a `Goal`."""
+    return goal(verb, by_default=True)
+
+
+def _goal(
+    false_alarms: float | None,
+    recall: float | None,
+    costs: tuple[float | None, float | None],
+    confidence: float,
+    standard: float | None,
+) -> Goal | None:
+    from safetydrift.monitor.guarantee import COSTS, FALSE_ALARMS, RECALL, Goal
+
+    miss, false_alarm = costs
+    if (miss is None) != (false_alarm is None):
+        raise click.UsageError("--cost-miss and --cost-alarm belong together: only their ratio counts")
+    if (false_alarms is not None) + (recall is not None) + (miss is not None) > 1:
+        raise click.UsageError("choose one of --false-alarms, --recall and costs")
+    if miss is not None and false_alarm is not None:
+        return Goal(COSTS, miss=miss, false_alarm=false_alarm)
+    if recall is not None:
+        return Goal(RECALL, limit=recall, confidence=confidence)
+    limit = standard if false_alarms is None else false_alarms
+    return None if limit is None else Goal(FALSE_ALARMS, limit=limit, confidence=confidence)
 
 
 def flow_labelling(verb: Verb) -> Verb:

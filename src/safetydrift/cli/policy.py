@@ -27,7 +27,13 @@ SHOWN_CHANGES = 8
 
 @click.group
 def policy() -> None:
-    """Check a guard's policy, and try it on past runs before it is in force."""
+    """Check a guard's policy, and try it on past runs before it is in force.
+
+    \b
+    Example:
+      safetydrift policy check policy.toml
+      safetydrift policy test policy.toml corpus
+    """
 
 
 @policy.command
@@ -87,7 +93,7 @@ def test(
       safetydrift policy test new.toml corpus --current policy.toml --json
     """
     from safetydrift.formats.model_file import load_model
-    from safetydrift.guard.policy import GuardPolicy
+    from safetydrift.guard.default_policy import default_policy
     from safetydrift.guard.rehearsal import Rehearsal
     from safetydrift.monitor.foresight import monitor_for
 
@@ -97,7 +103,7 @@ def test(
         from safetydrift.formats.config_file import load_config
 
         monitor = monitor_for(fitted, None, load_config(config).labeler(fitted.catalogue))
-    before = GuardPolicy() if current is None else _policy(current, fitted.space)
+    before = default_policy(fitted.space) if current is None else _policy(current, fitted.space)
     rehearsal = Rehearsal(monitor, _policy(file, fitted.space), before)
     rehearsal.add(Inputs(paths, fitted.space, monitor.labeler, reading))
     if as_json:

@@ -22,6 +22,7 @@ from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.scores import HORIZONS
 from safetydrift.evaluation.splits import Split, held_out_tasks
 from safetydrift.evaluation.workers import Workers
+from safetydrift.trace import NO_ATTACK, NO_SAFETY_LABEL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -287,8 +288,8 @@ def compare(
     return Comparison(tuple(compared), reference, horizon, n_resamples)
 
 
-_CALM_REASONS = frozenset({"", "no attack in this run", "task reward only, no safety label"})
-"""Why a run may be without a usable label and still be calm, as the formats put it."""
+_CALM_REASONS = frozenset({"", NO_ATTACK, NO_SAFETY_LABEL})
+"""Why a run may be without a usable label and still be calm."""
 
 
 def _splits(cases: CaseSet | Split | Sequence[Split]) -> tuple[Split, ...]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from safetydrift.formats.format import Content, FormatMismatch, Transcript, proposed, text_of
-from safetydrift.trace import Ending, Label, ToolCall, Trace
+from safetydrift.trace import NO_ATTACK, Ending, Label, ToolCall, Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -185,7 +185,7 @@ def _label(run: _Run, steps: Sequence[Step], exposure: int | None) -> Label:
 
 def _why_unusable(run: _Run, steps: Sequence[Step]) -> str:
     if run.injection_task_id is None:
-        return "no attack in this run"
+        return NO_ATTACK
     if run.error is not None:
         return "the run ended in an error"
     if "dos" in (run.attack_type or "").lower():

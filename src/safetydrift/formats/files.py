@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 LINE_SUFFIXES = (".jsonl", ".ndjson")
 JSON_SUFFIXES = (*LINE_SUFFIXES, ".json")
+LOG_SUFFIX = ".eval"
+"""Logs of Inspect, which are archives of JSON."""
+LOG_NOTES = frozenset(("eval-set.json", "logs.json"))
+"""What Inspect writes beside them."""
 _COMPRESSED_SUFFIXES = (".gz", ".xz", ".zst")
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _BOM = b"\xef\xbb\xbf"
@@ -62,8 +66,10 @@ def _unreadable(error: OSError) -> None:
 
 
 def _reason_to_pass_over(path: Path) -> str:
-    if not json_suffix(path):
-        return f"not {', '.join(JSON_SUFFIXES)}"
+    if not json_suffix(path) and not path.name.lower().endswith(LOG_SUFFIX):
+        return f"not {', '.join((*JSON_SUFFIXES, LOG_SUFFIX))}"
+    if path.name in LOG_NOTES and any(path.parent.glob(f"*{LOG_SUFFIX}")):
+        return "written by Inspect about its logs"
     return "" if path.is_file() else "not a regular file"
 
 

@@ -83,6 +83,17 @@ def load_model(path: str | PathLike[str] = DEFAULT_MODEL, *, space: StateSpace |
     return model
 
 
+def is_model_file(path: str) -> bool:
+    """Return whether a path names a model: by its first bytes, or the word for the one that comes with SafetyDrift."""
+    if path == DEFAULT_MODEL:
+        return True
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read(64).startswith(b'{"format": "safetydrift.model/')
+    except OSError:
+        return False
+
+
 def shipped_model() -> str:
     """Return the path of the model that comes with SafetyDrift."""
     # importlib.resources would cost a hook more than the model itself.
@@ -125,6 +136,7 @@ def _definition(model: Model) -> dict[str, Any]:
         "settings": dict(model.settings),
         "provenance": dict(model.provenance),
         **({} if model.hazard is None else {"hazard": hazard_definition(model.hazard)}),
+        **({} if model.evidence is None else {"evidence": model.evidence}),
     }
 
 
@@ -141,6 +153,10 @@ def _build(definition: Any) -> Model:
     if len({len(table.within) for table in tables.values()}) != 1 or AGGREGATE not in tables:
         raise ModelFileError("its tables lack the aggregate or differ in horizon")
     UnknownOnset(definition["settings"]["unknown_onset"])
+    if "calibration" in definition["provenance"]:
+        from safetydrift.monitor.guarantee import promises_of  # noqa: PLC0415  # most models promise nothing
+
+        promises_of(definition["provenance"])
     return Model(
         space=space,
         catalogue=Catalogue.from_definition(definition["catalogue"]),
@@ -152,6 +168,7 @@ def _build(definition: Any) -> Model:
         settings=definition["settings"],
         provenance=dict(definition["provenance"]),
         hazard=_hazard(definition.get("hazard"), space, len(tables[AGGREGATE].within) - 1),
+        evidence=definition.get("evidence"),
     )
 
 

@@ -19,7 +19,9 @@ import msgspec
 from safetydrift.errors import TraceFormatError
 from safetydrift.formats.agentdojo import AgentDojo
 from safetydrift.formats.chat import Chat
+from safetydrift.formats.eval_file import is_eval, sample_records
 from safetydrift.formats.files import LINE_SUFFIXES, Damage, Lines, files_below, json_suffix
+from safetydrift.formats.inspect_log import InspectLog
 from safetydrift.formats.native import Native
 from safetydrift.formats.odcv import Odcv
 from safetydrift.formats.openhands import OpenHands
@@ -31,7 +33,7 @@ if TYPE_CHECKING:
     from safetydrift.formats.format import Format
     from safetydrift.trace import Trace
 
-FORMATS: tuple[Format, ...] = (Native(), AgentDojo(), OpenHands(), Odcv(), TauBench(), Chat())
+FORMATS: tuple[Format, ...] = (Native(), AgentDojo(), OpenHands(), Odcv(), TauBench(), Chat(), InspectLog())
 """Every trace format, in no order of preference: at most one of them recognises a record."""
 
 MAX_RECORD_BYTES = 64 << 20
@@ -224,6 +226,9 @@ class TraceReader:
 
     def _read_file(self, path: Path, on_read: Callable[[int], None]) -> Iterator[Trace]:
         try:
+            if is_eval(path):
+                yield from self._traces(path, self._samples(path, on_read))
+                return
             with Lines(path, self._limit, on_read) as lines:
                 yield from self._traces(path, self._documents(path, lines))
         except Damage as damage:
@@ -247,6 +252,15 @@ class TraceReader:
                 self._bad(path, number, f"the record is longer than {self._limit} bytes")
             else:
                 yield number, row
+
+    def _samples(self, path: Path, on_read: Callable[[int], None]) -> Iterator[tuple[int, bytes]]:
+        """Yield each sample of an Inspect log, with its number in place of a line."""
+        for number, text in sample_records(path, self._limit, on_read):
+            if text is None:
+                self.report.records += 1
+                self._bad(path, number, f"the sample is longer than {self._limit} bytes")
+            else:
+                yield number, text
 
     def _whole(self, path: Path, first: bytes, lines: Lines) -> Iterator[tuple[None, bytes]]:
         rest = lines.rest()
@@ -398,7 +412,8 @@ def read_traces(
     ----------
     paths
         Files and folders, or one of them. Folders are walked for .json, .jsonl and .ndjson, compressed or
-        not; a file that is named is read whatever it is called. gzip, xz and Zstandard are told by content.
+        not, and for the logs of Inspect (.eval); a file that is named is read whatever it is called. gzip, xz
+        and Zstandard are told by content.
     format
         Name of the one format to read; by default each file's format is recognised.
     skip_bad

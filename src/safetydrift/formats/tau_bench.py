@@ -13,7 +13,7 @@ import msgspec
 
 from safetydrift.formats.chat import Message, told
 from safetydrift.formats.format import stem
-from safetydrift.trace import Ending, Label, Trace
+from safetydrift.trace import NO_SAFETY_LABEL, Ending, Label, Trace
 
 _SIGNATURE = {"task_id", "trial", "reward", "traj"}
 _DESKS = ("airline", "retail")
@@ -53,7 +53,7 @@ class TauBench:
             model=file.removesuffix(f"-{desk}"),
             prompt=transcript.prompt,
             ending=_ending(run.traj),
-            label=Label(unusable="task reward only, no safety label"),
+            label=Label(unusable=NO_SAFETY_LABEL),
         )
 
 

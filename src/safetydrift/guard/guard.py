@@ -14,6 +14,7 @@ from safetydrift.errors import LostStateError, SafetyDriftError
 from safetydrift.guard.asking import MAX_SHOWN, Answer, Question, answered
 from safetydrift.guard.asynchronous import AsyncGuard
 from safetydrift.guard.decision import Decision
+from safetydrift.guard.default_policy import default_policy
 from safetydrift.guard.failing import Failures, said
 from safetydrift.guard.judging import Judging, after_asking, answer_of, on_the_same_task
 from safetydrift.guard.keeping import MAX_ATTEMPTS, Keeper
@@ -108,7 +109,7 @@ class Guard(AsyncGuard):
         self._watched: WatchedPolicy | None = None
         self._policy: GuardPolicy
         if policy is None or isinstance(policy, GuardPolicy):
-            self._policy = GuardPolicy() if policy is None else policy
+            self._policy = default_policy(model.space) if policy is None else policy
             self._usable(self._policy)
         else:
             self._watched = policy
@@ -377,7 +378,7 @@ class Guard(AsyncGuard):
 
     @property
     def policy(self) -> GuardPolicy:
-        """The policy in force."""
+        """The policy in force. Another one can be set; ValueError if it cannot be used."""
         if self._watched is not None:
             fresh = self._watched.current(self._usable)
             if fresh is not self._policy:
@@ -385,6 +386,13 @@ class Guard(AsyncGuard):
                 self._event("policy", detail=f"{fresh.name!r} is in force")
                 self._tell_of_openings()
         return self._policy
+
+    @policy.setter
+    def policy(self, policy: GuardPolicy) -> None:
+        policy.check(self.monitor.model.space)
+        self._policy, self._watched = policy, None
+        self._event("policy", detail=f"{policy.name!r} is in force")
+        self._tell_of_openings()
 
     @property
     def policy_name(self) -> str:

@@ -3,7 +3,7 @@
 The rules are tried in a fixed order. What is on the `never` list is refused; what is on the `always_ask` list is
 asked about, unless the prediction speaks for more; what is on the `always_allow` list goes ahead whatever is
 predicted. For all else the first rule of `when` that holds decides, and if none does, the call goes ahead. A policy
-without such rules goes by the thresholds that were fitted with the model.
+without such rules goes by the threshold that was fitted with the model, and asks a little earlier.
 """
 
 from __future__ import annotations
@@ -52,7 +52,9 @@ OUTCOMES = (Intervention.ALLOW, Intervention.ASK, Intervention.BLOCK)
 """What may become of a call that could not be judged."""
 
 MODEL_RULE = "the model's threshold"
+EARLY_RULE = "near the model's threshold"
 NO_RULE = "no rule holds"
+DEFAULT_ASK_ODDS = 0.5
 DEFAULT_TIMEOUT = 5.0
 DEFAULT_ASK_TIMEOUT = 300.0
 
@@ -302,6 +304,9 @@ class GuardPolicy(Value):
         Rules with probabilities; the first that holds decides.
     otherwise
         What an alarm of the model's own policy means when there are no rules in ``when``.
+    ask_odds
+        Without rules in ``when``, a person is asked already from this share of the odds of the model's threshold: a
+        question costs less than a call that was stopped for nothing. 1 asks at the threshold and no earlier.
     unseen
         What is done about a call whose probability is not known, before any rule of ``when`` is asked. If None,
         the rules of ``when`` take it for 1, and without such rules the model's policy decides.
@@ -326,6 +331,7 @@ class GuardPolicy(Value):
     __slots__ = (
         "always_allow",
         "always_ask",
+        "ask_odds",
         "ask_timeout",
         "name",
         "never",
@@ -346,6 +352,7 @@ class GuardPolicy(Value):
     always_allow: tuple[str, ...]
     when: tuple[Rule, ...]
     otherwise: Intervention
+    ask_odds: float
     unseen: Intervention | None
     severities: tuple[tuple[str, str], ...]
     shadow: bool
@@ -365,6 +372,7 @@ class GuardPolicy(Value):
         always_allow: tuple[str, ...] = (),
         when: tuple[Rule, ...] = (),
         otherwise: Intervention = Intervention.ASK,
+        ask_odds: float = DEFAULT_ASK_ODDS,
         unseen: Intervention | None = None,
         severities: Mapping[str, str] | tuple[tuple[str, str], ...] = (),
         shadow: bool = False,
@@ -390,6 +398,8 @@ class GuardPolicy(Value):
             raise ValueError(
                 f"a question that nobody answers blocks or allows, it does not {on_unanswered.value!r}"
             )
+        if not 0.0 < ask_odds <= 1.0:
+            raise ValueError(f"ask_odds is a share above 0 and up to 1, got {ask_odds}")
         for seconds in (timeout, ask_timeout):
             if not 0.0 < seconds < 1e6:  # noqa: PLR2004  # more than eleven days is no bound
                 raise ValueError(f"a time limit is a positive number of seconds, got {seconds}")
@@ -400,6 +410,7 @@ class GuardPolicy(Value):
             always_allow=tuple(always_allow),
             when=tuple(when),
             otherwise=otherwise,
+            ask_odds=ask_odds,
             unseen=unseen,
             severities=severities,
             shadow=shadow,
@@ -474,15 +485,23 @@ class GuardPolicy(Value):
         if self.unseen is not None and unknown:
             return Finding(self.unseen, "unseen", "nothing like this has been seen before")
         if not self.when:
-            # `verdict.alarm` is the same comparison, made when the verdict was built.
-            done = self.otherwise if verdict.alarm else Intervention.ALLOW
-            return Finding(done, MODEL_RULE, "", model.pending_threshold)
+            return self._by_model(verdict, model)
         found = _first("when", self.when, call, self, space)
         if found is None:
             return Finding(Intervention.ALLOW, NO_RULE)
         rule, name = found
         threshold = rule.standing if isnan(rule.proposal) else rule.proposal
         return Finding(rule.then, name, rule.reason, threshold)
+
+    def _by_model(self, verdict: Verdict, model: Policy) -> Finding:
+        threshold = model.pending_threshold
+        # `verdict.alarm` is the same comparison, made when the verdict was built.
+        if verdict.alarm:
+            return Finding(self.otherwise, MODEL_RULE, "", threshold)
+        early = self.ask_odds * threshold / (1.0 - threshold + self.ask_odds * threshold)
+        if verdict.probability >= early and STRICTNESS[self.otherwise] >= STRICTNESS[Intervention.ASK]:
+            return Finding(Intervention.ASK, EARLY_RULE, "", early)
+        return Finding(Intervention.ALLOW, MODEL_RULE, "", threshold)
 
 
 def _first(

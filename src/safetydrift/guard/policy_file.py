@@ -61,9 +61,9 @@ def read_policy(definition: Any) -> GuardPolicy:
         for name in ("on_error", "on_timeout", "on_lost_state", "on_unanswered", "otherwise", "unseen")
         if (found := whole.get(name)) is not None
     }
-    seconds = {
+    numbers = {
         name: _number(found, f"policy: {name}")
-        for name in ("timeout", "ask_timeout")
+        for name in ("timeout", "ask_timeout", "ask_odds")
         if (found := whole.get(name)) is not None
     }
     severities = whole.get("severity")
@@ -76,7 +76,7 @@ def read_policy(definition: Any) -> GuardPolicy:
         severities={} if severities is None else table(severities, "policy: severity"),
         shadow=whole.flag("shadow"),
         **outcomes,  # type: ignore[arg-type]  # each under its own name
-        **seconds,  # type: ignore[arg-type]  # as above
+        **numbers,  # type: ignore[arg-type]  # as above
     )
     whole.done()
     return policy

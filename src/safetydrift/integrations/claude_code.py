@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from safetydrift.guard.decision import Decision
     from safetydrift.guard.guard import Guard
+    from safetydrift.guard.policy import GuardPolicy
 
 MAX_EVENT = 32 << 20
 """Bytes of an event; a larger one is not read."""
@@ -127,7 +128,9 @@ def said_of(decision: Decision) -> dict[str, Any] | None:
         said = {"hookEventName": "PreToolUse", "additionalContext": f"{SAID}: {decision.reason}"}
         return {"hookSpecificOutput": said}
     done = "ask" if decision.asks else "deny"
-    return permission(done, decision.reason)
+    return permission(
+        done, decision.reason + (NO_PROMPT if "LostStateError" in (decision.error or "") else "")
+    )
 
 
 def permission(done: str, reason: str) -> dict[str, Any]:
@@ -211,11 +214,27 @@ class Options:
         os.makedirs(self.state, mode=0o700, exist_ok=True)  # noqa: PTH103  # pathlib is not cheap to import
         store = SQLiteStore(os.path.join(self.state, "sessions.sqlite"))  # noqa: PTH118
         log = DecisionLog(os.path.join(self.state, "decisions.jsonl"), buffer=1)  # noqa: PTH118
-        return Guard.load(self.model, self.policy or None, store, log=log, config=self.config or None)
+        guard = Guard.load(self.model, self.policy or None, store, log=log, config=self.config or None)
+        if not self.policy:
+            guard.policy = for_developers(guard.policy)
+        return guard
 
     def hook(self) -> ClaudeCodeHook:
         """Return the hook."""
         return ClaudeCodeHook(self.guard(), self.category, self.pipeline)
+
+
+NO_PROMPT = " No prompt of this session has been seen: the user has to send another one."
+
+
+def for_developers(policy: GuardPolicy) -> GuardPolicy:
+    """Return a policy for a developer's desk, where credentials leave with consent or not at all."""
+    from safetydrift.guard.policy import Rule  # noqa: PLC0415  # not before it is needed
+
+    leaving = Rule(
+        Intervention.ASK, kinds=("credential_leak",), reason="this would take credentials to another host"
+    )
+    return policy.replace(name="claude-code", always_ask=(*policy.always_ask, leaving))
 
 
 def state_folder() -> str:

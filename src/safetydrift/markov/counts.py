@@ -69,6 +69,30 @@ class TransitionCounts(ReadOnly):
         object.__setattr__(self, "matrix", matrix.astype(np.int64))
         super().__post_init__()
 
+    @classmethod
+    def weighted(cls, matrix: ArrayLike) -> TransitionCounts:
+        """Return counts that need not be whole: those of runs that are being forgotten weigh less than one each.
+
+        Parameters
+        ----------
+        matrix : (n, n) array of numbers
+            Finite and 0 or more.
+
+        Raises
+        ------
+        ChainError
+            If the array is not square, or an entry is negative or not finite.
+        """
+        values = np.array(matrix, dtype=np.float64)
+        if values.ndim != 2 or values.shape[0] != values.shape[1]:  # noqa: PLR2004
+            raise ChainError(f"counts must be a square matrix, not of shape {values.shape}")
+        if not (np.isfinite(values) & (values >= 0.0)).all():
+            raise ChainError("weighted counts must be finite and 0 or more")
+        counts = cls(np.zeros((0, 0), dtype=np.int64))
+        values.setflags(write=False)
+        object.__setattr__(counts, "matrix", values)
+        return counts
+
     @property
     def n_states(self) -> int:
         """The number of states, visited or not."""
@@ -94,7 +118,8 @@ class TransitionCounts(ReadOnly):
             return NotImplemented
         if self.n_states != other.n_states:
             raise ChainError(f"counts over {self.n_states} and {other.n_states} states cannot be added")
-        return TransitionCounts(self.matrix + other.matrix)
+        total = self.matrix + other.matrix
+        return TransitionCounts(total) if total.dtype.kind == "i" else TransitionCounts.weighted(total)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TransitionCounts):

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from safetydrift.effects.catalogue.acts import KINDS
+from safetydrift.errors import ModelFileError
 from safetydrift.markov.counts import TransitionCounts, count_transitions
 from safetydrift.monitor.settings import Granularity
 from safetydrift.states.dimensions import Accumulation
 from safetydrift.states.trajectory import COMPLETED, VIOLATED, ObservedRun
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -127,8 +128,8 @@ class Evidence:
     """
 
     counts: TransitionCounts
-    violating_arrivals: NDArray[np.int64]
-    arrivals: NDArray[np.int64]
+    violating_arrivals: NDArray[Any]
+    arrivals: NDArray[Any]
     ends: Counter[str] = field(default_factory=Counter)
     kinds: NDArray[np.float64] = field(default_factory=lambda: np.zeros((0, len(VIOLATION_KINDS))))
 
@@ -186,3 +187,78 @@ def _kinds(runs: Sequence[ObservedRun], rows: Rows, kinds: Sequence[tuple[str, .
             columns = [_COLUMN.get(kind, _COLUMN[OTHER]) for kind in named or (OTHER,)]
             np.add.at(found, (rows.row_of[run.states[-1]], columns), 1.0 / len(columns))
     return found
+
+
+def evidence_definition(parts: Mapping[tuple[str, str], Evidence]) -> list[dict[str, Any]]:
+    """Return what runs showed by source and category as plain data, from which `read_evidence` makes it again.
+
+    Arrivals that were no violation are transitions to their row, and not said twice.
+    """
+    return [
+        {
+            "source": source,
+            "category": category,
+            "ends": dict(sorted(part.ends.items())),
+            "counts": _sparse(part.counts.matrix),
+            "violating": _sparse(part.violating_arrivals[:, None]),
+            "kinds": _sparse(part.kinds),
+        }
+        for (source, category), part in parts.items()
+    ]
+
+
+def read_evidence(definition: Any, n_rows: int) -> dict[tuple[str, str], Evidence]:
+    """Build what runs showed from plain data; the inverse of `evidence_definition`.
+
+    Parameters
+    ----------
+    n_rows
+        Rows of the chain, its ends not counted.
+
+    Raises
+    ------
+    ModelFileError
+        If a part is missing or cannot be.
+    """
+    try:
+        parts = {}
+        for part in definition:
+            counts = _dense(part["counts"], (n_rows + 2, n_rows + 2))
+            violating = _dense(part["violating"], (n_rows, 1))[:, 0]
+            whole = all(np.equal(np.mod(values, 1.0), 0.0).all() for values in (counts, violating))
+            if whole:
+                counts, violating = counts.astype(np.int64), violating.astype(np.int64)
+            parts[str(part["source"]), str(part["category"])] = Evidence(
+                TransitionCounts(counts) if whole else TransitionCounts.weighted(counts),
+                violating,
+                violating + counts[:n_rows, :n_rows].sum(axis=0),
+                Counter({str(end): _whole(count) for end, count in part["ends"].items()}),
+                _dense(part["kinds"], (n_rows, len(VIOLATION_KINDS))),
+            )
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        raise ModelFileError(f"the counts behind its tables cannot be read: {error!r}") from error
+    return parts
+
+
+def _sparse(matrix: NDArray[Any]) -> list[list[Any]]:
+    return [[int(row), int(column), matrix[row, column].item()] for row, column in np.argwhere(matrix)]
+
+
+def _dense(entries: Any, shape: tuple[int, int]) -> NDArray[Any]:
+    matrix = np.zeros(shape)
+    for row, column, value in entries:
+        if not (0 <= _whole(row) < shape[0] and 0 <= _whole(column) < shape[1]):
+            raise ValueError(f"row {row}, column {column} is outside {shape}")
+        if type(value) not in {int, float} or not 0.0 < value < _MOST:
+            raise ValueError(f"{value!r} is no count")
+        matrix[row, column] = value
+    return matrix
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise TypeError(f"{value!r} is no whole number, 0 or more")
+    return value
+
+
+_MOST = 2.0**53

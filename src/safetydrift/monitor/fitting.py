@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from safetydrift._version import __version__
-from safetydrift.errors import ChainError, HorizonError
+from safetydrift.errors import CalibrationError, ChainError, HorizonError
 from safetydrift.markov.chain import AbsorbingChain
 from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
 from safetydrift.monitor.calibration import suggest_policy
-from safetydrift.monitor.evidence import Evidence, Rows, gather
+from safetydrift.monitor.evidence import Evidence, Rows, evidence_definition, gather
 from safetydrift.monitor.model import AGGREGATE, Model
 from safetydrift.monitor.nesting import ALL, CATEGORY, nested_arrivals, nested_kinds, nested_transitions
 from safetydrift.monitor.policy import Policy
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.catalogue import Catalogue
     from safetydrift.markov._arrays import FloatArray
+    from safetydrift.monitor.guarantee import Goal
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
 
@@ -59,6 +60,8 @@ class FittedChains:
         The concentrations fitted for transitions, by level (estimator HIERARCHICAL).
     kin
         What the other runs of each category's sources showed; empty where there is one source only.
+    parts
+        What runs showed, by source and category.
     """
 
     rows: Rows
@@ -70,6 +73,7 @@ class FittedChains:
     weights: Mapping[str, FloatArray] = field(default_factory=dict)
     strengths: Mapping[str, float] = field(default_factory=dict)
     kin: Mapping[str, Evidence] = field(default_factory=dict)
+    parts: Mapping[tuple[str, str], Evidence] = field(default_factory=dict)
 
 
 def task_digest(source: str, category: str, task: str) -> str:
@@ -104,23 +108,48 @@ def fit_chains(
         )
         for part, found in sorted(used.by_part.items())
     }
+    digests = {task_digest(*task) for task in used.tasks}
+    return chains_of(parts, rows, space, settings, left_out=used.left_out, tasks=digests)
+
+
+def chains_of(
+    parts: Mapping[tuple[str, str], Evidence],
+    rows: Rows,
+    space: StateSpace,
+    settings: FitSettings,
+    *,
+    left_out: Mapping[str, int],
+    tasks: Iterable[str],
+) -> FittedChains:
+    """Estimate one chain over all runs and one per category, from what runs showed by source and category.
+
+    Parameters
+    ----------
+    parts
+        At least one.
+    left_out
+        Runs left out, by reason.
+    tasks
+        Digests of the tasks of the runs.
+    """
+    parts = dict(sorted(parts.items()))
     categories = sorted({category for _, category in parts})
     evidence = {AGGREGATE: _together(parts.values())}
     for category in filter(None, categories):
         evidence[category] = _together(found for part, found in parts.items() if part[1] == category)
     kin = _kin(parts, rows)
     estimate = _estimate(evidence, rows, space, settings, kin)
-    digests = tuple(sorted({task_digest(*task) for task in used.tasks}))
     return FittedChains(
         rows,
         evidence,
         estimate.chains,
-        dict(used.left_out),
+        dict(left_out),
         settings,
-        digests,
+        tuple(sorted(set(tasks))),
         estimate.weights,
         estimate.strengths,
         kin,
+        parts,
     )
 
 
@@ -266,6 +295,7 @@ def fit_model(
     horizon: int = 5,
     threshold: float | None = None,
     provenance: Mapping[str, object] | None = None,
+    goal: Goal | None = None,
 ) -> tuple[Model, FittedChains]:
     """Fit a model and the policy suggested with it.
 
@@ -279,6 +309,9 @@ def fit_model(
         The policy's threshold; by default the one that spends the false-alarm budget of the settings.
     provenance
         What the runs are; versions, runs used and runs left out are added.
+    goal
+        What thresholds are to be chosen for, with a guarantee, from scores of hazards that were fitted on other tasks;
+        only with a hazard, and without a threshold.
 
     Raises
     ------
@@ -286,6 +319,8 @@ def fit_model(
         If no run can be used under the chosen notion of violation.
     HorizonError
         If the horizon lies beyond the tables.
+    CalibrationError
+        If the goal cannot be reached with these runs, or without a hazard.
     """
     settings = settings or FitSettings()
     if horizon > settings.max_horizon:
@@ -293,10 +328,15 @@ def fit_model(
             f"horizon {horizon} exceeds the tables' maximum {settings.max_horizon}; "
             f"fit with a maximum horizon of {horizon} or more"
         )
+    if goal is not None and (threshold is not None or not settings.hazard):
+        raise CalibrationError(
+            "a guarantee while fitting needs a hazard, which is tried on tasks it was not fitted on, and no threshold "
+            "given by hand; else calibrate the fitted model on runs of other tasks"
+        )
     fitted = fit_chains(trajectories, space, settings)
     model = build_model(fitted, space, catalogue, Policy(horizon), provenance)
     if fitted.settings.hazard:
-        return _with_hazard(model, trajectories, fitted.settings, threshold), fitted
+        return _with_hazard(model, trajectories, fitted.settings, threshold, goal), fitted
     if threshold is not None:
         return model.replace(policy=Policy(horizon, threshold)), fitted
     budget = fitted.settings.false_alarm_budget
@@ -308,7 +348,11 @@ def fit_model(
 
 
 def _with_hazard(
-    model: Model, trajectories: Sequence[Trajectory], settings: FitSettings, threshold: float | None
+    model: Model,
+    trajectories: Sequence[Trajectory],
+    settings: FitSettings,
+    threshold: float | None,
+    goal: Goal | None,
 ) -> Model:
     """Return a model with its hazard, and the thresholds that fit it."""
     from safetydrift.monitor.hazard_fitting import fit_hazard  # noqa: PLC0415  # needs scikit-learn
@@ -316,11 +360,16 @@ def _with_hazard(
     hazard, tried = fit_hazard(trajectories, model.space, settings, model.policy.horizon)
     if threshold is not None:
         return model.replace(hazard=hazard, policy=Policy(model.policy.horizon, threshold))
-    budget = settings.false_alarm_budget
-    policy = Policy(model.policy.horizon, *tried.thresholds(budget))
+    if goal is not None:
+        from safetydrift.monitor.risk_control import Peaks, with_thresholds  # noqa: PLC0415  # it uses this module
+
+        peaks = Peaks(tried.standing, tried.proposal, tried.violated, tried.task)
+        return with_thresholds(model.replace(hazard=hazard), peaks, goal, cross_fitted=True)
+    budget, proposals = settings.false_alarm_budget, settings.proposal_budget
+    policy = Policy(model.policy.horizon, *tried.thresholds(budget, proposals))
     statement = (
-        f"chosen so that at most {budget:.0%} of the training runs without a violation alarm, each scored by a "
-        "hazard fitted on other tasks; no guarantee"
+        f"chosen so that at most {budget:.0%} of the training runs without a violation alarm, and {proposals:.0%} at a "
+        "proposed call, each scored by a hazard fitted on other tasks; no guarantee"
     )
     return model.replace(
         hazard=hazard, policy=policy, provenance={**model.provenance, "threshold": statement}
@@ -381,6 +430,7 @@ def build_model(
             "left_out": dict(fitted.left_out),
             "tasks": list(fitted.tasks),
         },
+        evidence=evidence_definition(fitted.parts),
     )
 
 

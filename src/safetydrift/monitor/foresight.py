@@ -14,6 +14,7 @@ from safetydrift.monitor.covariates import Covariates, Factors, Pipeline
 from safetydrift.monitor.hazard import Curves, Score, probability
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.model import AGGREGATE
+from safetydrift.monitor.outlook import with_hazard
 from safetydrift.monitor.policy import Bound
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.task_words import bins, task_words
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.history import History
     from safetydrift.effects.labeler import Labeler
     from safetydrift.monitor.model import Model
+    from safetydrift.monitor.outlook import Outlook
     from safetydrift.monitor.policy import Policy
     from safetydrift.monitor.session import TrajectoryState
     from safetydrift.monitor.verdict import Verdict
@@ -131,6 +133,13 @@ class ForesightMonitor(LookupMonitor):
         effect = self.labeler.propose(call, state.history)
         index = self._space.effect_index(effect)
         return self.foresee(state, Move(_name(call), index, index, effect.kinds, sources=effect.sources))
+
+    def outlook(self, state: TrajectoryState) -> Outlook:
+        """Return how a run is expected to go on: how likely and how soon by the hazard, of which kinds by the chain."""
+        chain, verdict = super().outlook(state), self.verdict(state)
+        if state.violated or state.past is None or verdict.basis is Basis.VIOLATED:
+            return chain
+        return with_hazard(chain, verdict.within, verdict.eventually)
 
     # -- walking a recorded run -------------------------------------------------------------------------
 

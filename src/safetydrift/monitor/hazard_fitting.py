@@ -103,11 +103,10 @@ class CrossFit:
     violated: BoolArray
     task: IntArray
 
-    def thresholds(self, budget: float) -> tuple[float, float]:
-        """Return the lowest thresholds at which at most a share of the runs without a violation alarm."""
-        return _threshold(self.standing[~self.violated], budget), _threshold(
-            self.proposal[~self.violated], budget
-        )
+    def thresholds(self, standing: float, proposal: float) -> tuple[float, float]:
+        """Return the lowest thresholds at which at most these shares of the runs without a violation alarm."""
+        calm = ~self.violated
+        return _threshold(self.standing[calm], standing), _threshold(self.proposal[calm], proposal)
 
 
 def fit_hazard(

@@ -280,6 +280,11 @@ class LookupMonitor:
             parts.append("next: " + ", ".join(level for _, level in effect.levels))
         parts.append(f"risk by the rules: {verdict.risk}")
         parts.append(str(verdict))
+        from safetydrift.monitor.guarantee import promises_of  # noqa: PLC0415  # a hook that explains nothing needs none
+
+        promise = promises_of(self.model.provenance).get("standing" if effect is None else "proposal")
+        if promise is not None and self.policy == self.model.policy:
+            parts.append(f"threshold {promise.threshold:g}: {promise}")
         return "; ".join(parts)
 
     def _build(self, category: str, *, pending: bool) -> tuple[Verdict, ...]:

@@ -13,7 +13,7 @@ from safetydrift.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from safetydrift.effects.catalogue import Catalogue
@@ -144,10 +144,14 @@ class Model(Value):
         What it was fitted on: corpus digest, runs, what was left out, versions.
     hazard
         What was fitted beyond the chain; None for a model that is nothing but tables.
+    evidence
+        What runs showed, by source and category, as `safetydrift.monitor.updating` reads it: what more runs are added
+        to. None for a model that cannot be added to.
     """
 
     __slots__ = (
         "catalogue",
+        "evidence",
         "hazard",
         "notion",
         "policy",
@@ -168,6 +172,7 @@ class Model(Value):
     settings: Mapping[str, Any]
     provenance: Mapping[str, Any]
     hazard: Hazard | None
+    evidence: Sequence[Any] | None
 
     def __init__(
         self,
@@ -182,6 +187,7 @@ class Model(Value):
         settings: Mapping[str, Any],
         provenance: Mapping[str, Any],
         hazard: Hazard | None = None,
+        evidence: Sequence[Any] | None = None,
     ) -> None:
         self._fill(
             space=space,
@@ -194,6 +200,7 @@ class Model(Value):
             settings=settings,
             provenance=provenance,
             hazard=hazard,
+            evidence=evidence,
         )
 
     @property

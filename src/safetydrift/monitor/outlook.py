@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from math import nan
+
 from safetydrift.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from safetydrift.monitor.verdict import Verdict
     from safetydrift.states.effect import Effect
 
@@ -134,12 +138,42 @@ class Outlook(Value):
     def __str__(self) -> str:
         if self.violates != self.violates:  # nan
             return "how it ends is not known"
-        text = f"ends violated with {self.violates:.2f} ({self.low:.2f} to {self.high:.2f}), "
-        text += f"completes with {self.completes:.2f}"
+        sure = f" ({self.low:.2f} to {self.high:.2f})" if self.low == self.low else ""  # not nan
+        text = f"ends violated with {self.violates:.2f}{sure}, completes with {self.completes:.2f}"
         if self.kinds:
             text += f"; a violation would come after {self.steps:.1f} steps and be "
             text += ", ".join([f"{kind} ({share:.2f})" for kind, share in self.kinds[:3]])
         return text
+
+
+def with_hazard(outlook: Outlook, within: Sequence[float], violates: float) -> Outlook:
+    """Return the outlook of a chain, made to agree with what a hazard says of the same run.
+
+    The hazard says how likely a violation is and how soon; the chain, of which kinds it would be, and how the other
+    runs end. Beyond the furthest horizon the chain says how long it takes.
+
+    Parameters
+    ----------
+    outlook
+        What the chain says.
+    within
+        The hazard's probability of a violation within h steps, h = 0, 1, ..
+    violates
+        Its probability that the run ends violated.
+    """
+    known = outlook.completes == outlook.completes  # not nan
+    rest = 1.0 - outlook.violates
+    completes = (
+        (1.0 - violates) * min(outlook.completes / rest, 1.0) if known and rest > 0.0 else 1.0 - violates
+    )
+    steps = nan
+    if violates > 0.0:
+        later = [1.0 - min(sooner / violates, 1.0) for sooner in within]
+        beyond = outlook.steps if outlook.steps == outlook.steps else 1.0  # as above
+        steps = sum(later[:-1]) + later[-1] * beyond
+    return Outlook(
+        violates=violates, low=nan, high=nan, completes=completes, steps=steps, kinds=outlook.kinds
+    )
 
 
 class Alternative(Value):

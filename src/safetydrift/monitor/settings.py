@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
 from safetydrift.states.trajectory import Notion, UnknownOnset
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 
 class Granularity(Enum):
@@ -60,6 +64,9 @@ class FitSettings:
     false_alarm_budget
         The suggested thresholds alarm in at most this share of the training runs that do not violate. This is
         a description of the training runs, not a guarantee.
+    proposal_budget
+        The same for the threshold on proposed calls of a model with a hazard, whose alarms stop an agent rather than
+        warn it.
     hazard
         Whether to fit a hazard beside the chain (space `flow`).
     """
@@ -71,6 +78,7 @@ class FitSettings:
     max_horizon: int = 10
     unknown_onset: UnknownOnset = UnknownOnset.LAST_CALL
     false_alarm_budget: float = 0.1
+    proposal_budget: float = 0.01
     hazard: bool = False
 
     def definition(self) -> dict[str, object]:
@@ -83,5 +91,27 @@ class FitSettings:
             "max_horizon": self.max_horizon,
             "unknown_onset": self.unknown_onset.value,
             "false_alarm_budget": self.false_alarm_budget,
+            "proposal_budget": self.proposal_budget,
             "hazard": self.hazard,
         }
+
+    @classmethod
+    def from_definition(cls, definition: Mapping[str, Any]) -> FitSettings:
+        """Build settings from plain data; the inverse of `definition`. What else it holds is passed over.
+
+        Raises
+        ------
+        ValueError, TypeError, KeyError
+            If a part is missing or of the wrong kind.
+        """
+        return cls(
+            notion=Notion(definition["notion"]),
+            granularity=Granularity(definition["granularity"]),
+            estimator=Estimator(definition["estimator"]),
+            strength=float(definition["strength"]),
+            max_horizon=int(definition["max_horizon"]),
+            unknown_onset=UnknownOnset(definition["unknown_onset"]),
+            false_alarm_budget=float(definition["false_alarm_budget"]),
+            proposal_budget=float(definition["proposal_budget"]),
+            hazard=bool(definition["hazard"]),
+        )

@@ -102,13 +102,16 @@ class Tabulated:
         horizons = horizon_table(self.chain, self.max_horizon)
         within, uncertain = horizons.probability(VIOLATED).copy(), horizons.probability(UNSEEN).copy()
         within[:, ~self.known], uncertain[:, ~self.known] = np.nan, 1.0
-        counts = self.evidence.counts.matrix
+        counts = np.ceil(self.evidence.counts.matrix).astype(
+            np.int64
+        )  # whole but where runs are being forgotten
+        departures = np.ceil(self.evidence.counts.departures).astype(np.int64)
         return RiskTable(
             within=rounded(within[:, rows], self.digits),
             eventually=rounded(self._where_known(self.ends.probability(VIOLATED)), self.digits),
             uncertain=rounded(np.round(uncertain[:, rows], PLACES), DIGITS),
             arrival=rounded(self.arrival, self.digits),
-            departures=tuple(self.evidence.counts.departures[rows].tolist()),
+            departures=tuple(departures[rows].tolist()),
             visited=tuple(self.known[rows].tolist()),
             expected_steps=rounded(self._everywhere(self.ends.expected_steps), self.digits),
             counts=tuple(

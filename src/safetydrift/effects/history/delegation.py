@@ -1,6 +1,6 @@
 """Delegation: a user who says that the task stands in a file speaks through that file.
 
-"Complete the task in /work/task.md" leaves nothing to go by but what the file says. Its first reading is heard as
+"Complete the task in task.md" leaves nothing to go by but what the file says. Its first reading is heard as
 the user's own words. Only what the user wrote delegates, and only to a file that is said to hold the task itself:
 "summarise report.txt" does not.
 """

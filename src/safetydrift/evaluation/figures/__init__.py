@@ -26,6 +26,7 @@ from safetydrift.evaluation.figures.canvas import (
     state_names,
 )
 from safetydrift.evaluation.figures.chains import horizon_figure, horizon_grid_figure, matrix_figure
+from safetydrift.evaluation.figures.drift import drift_figure
 from safetydrift.evaluation.figures.predictions import (
     MOST_CURVES,
     fan_figure,
@@ -45,6 +46,7 @@ __all__ = [
     "category_figure",
     "category_label",
     "ceiling_of",
+    "drift_figure",
     "fan_figure",
     "horizon_figure",
     "horizon_grid_figure",

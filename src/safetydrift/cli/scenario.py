@@ -1,0 +1,215 @@
+"""``safetydrift scenario``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from safetydrift.cli import options
+from safetydrift.cli.output import console, emit_json, shown, table
+
+if TYPE_CHECKING:
+    from safetydrift.scenarios import Scenario
+    from safetydrift.scenarios.rehearsal import Verification
+
+CATEGORY = click.option("--category", default="", metavar="NAME", help="Only those of a category.")
+
+
+@click.group
+def scenario() -> None:
+    """List, show, verify and begin scenarios: tasks with a sandbox, ways to drift, and a safe path.
+
+    \b
+    Example:
+      safetydrift scenario list
+      safetydrift scenario check --all
+    """
+
+
+@scenario.command(name="list")
+@CATEGORY
+@options.as_json
+def list_(category: str, as_json: bool) -> None:
+    """List the shipped scenarios.
+
+    \b
+    Example:
+      safetydrift scenario list --category code_debugging
+    """
+    from safetydrift.scenarios import load_scenarios
+
+    found = load_scenarios(category)
+    if not found:
+        raise click.BadParameter(
+            f"there is no scenario of the category {category!r}", param_hint="--category"
+        )
+    if as_json:
+        emit_json([_summary(one) for one in found])
+        return
+    rows = [
+        (one.id, one.difficulty, ", ".join(sorted({drift.kind for drift in one.drifts})), one.title)
+        for one in found
+    ]
+    console.print(table(f"{len(found)} scenarios", ("id", "difficulty", "drifts to", "title"), rows, left=4))
+
+
+@scenario.command
+@click.argument("name", metavar="ID|FILE")
+@options.as_json
+def show(name: str, as_json: bool) -> None:
+    """Show a scenario: the task, the world, the tools, and every documented way through it.
+
+    \b
+    Example:
+      safetydrift scenario show data_handling/churn-report
+    """
+    from safetydrift.scenarios import load_scenario
+
+    found = load_scenario(name)
+    if as_json:
+        import msgspec
+
+        emit_json(msgspec.to_builtins(found))
+    else:
+        console.print(shown(_page(found)), markup=False)
+
+
+@scenario.command
+@click.argument("names", nargs=-1, metavar="[ID|FILE]...")
+@click.option("--all", "everything", is_flag=True, help="Every shipped scenario.")
+@options.as_json
+def check(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
+    """Play every way a scenario documents, and compare with what it states.
+
+    The safe path must complete the task without violation and within its stated risk; each drift opportunity must
+    reach its kind. The exit code is 3 if anything is not as stated.
+
+    \b
+    Example:
+      safetydrift scenario check --all --json
+    """
+    from safetydrift.scenarios import load_scenario, load_scenarios, verify
+
+    if bool(names) == everything:
+        raise click.UsageError("name scenarios, or give --all")
+    found = [verify(one) for one in (load_scenarios() if everything else map(load_scenario, names))]
+    if as_json:
+        emit_json([one.as_dict() for one in found])
+    else:
+        _report(found)
+    if not all(one.ok for one in found):
+        raise SystemExit(3)
+
+
+@scenario.command
+@options.as_json
+def tools(as_json: bool) -> None:
+    """List the tools a scenario can offer, with what they take.
+
+    \b
+    Example:
+      safetydrift scenario tools
+    """
+    from safetydrift.scenarios.tools import TOOLS
+
+    if as_json:
+        emit_json(
+            [
+                {"name": one.name, "description": one.description, "parameters": one.schema()}
+                for one in TOOLS.values()
+            ]
+        )
+        return
+    rows = [
+        (one.name, ", ".join(_argument(name, one.required) for name in one.parameters), one.description)
+        for one in TOOLS.values()
+    ]
+    console.print(table(f"{len(rows)} tools", ("tool", "arguments", ""), rows, left=3))
+
+
+def _argument(name: str, required: tuple[str, ...]) -> str:
+    return name if name in required else f"[{name}]"
+
+
+@scenario.command
+@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+def new(path: Path) -> None:
+    """Write a small scenario that passes its check, to be changed into one's own.
+
+    \b
+    Example:
+      safetydrift scenario new mine.toml
+    """
+    from importlib import resources
+
+    if path.exists():
+        raise click.BadParameter(f"{path} is there already", param_hint="PATH")
+    text = (resources.files("safetydrift.scenarios") / "skeleton.toml").read_text("utf-8")
+    path.write_text(text.replace("own/skeleton", f"own/{path.stem}"), "utf-8")
+    click.echo(f"wrote {path}; next: safetydrift scenario check {path}")
+
+
+def _summary(one: Scenario) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "title": one.title,
+        "category": one.category,
+        "difficulty": one.difficulty,
+        "tools": list(one.tools),
+        "safe_risk": one.safe.risk,
+        "drifts": [{"name": drift.name, "kind": drift.kind} for drift in one.drifts],
+    }
+
+
+def _page(one: Scenario) -> str:
+    lines = [
+        f"{one.id}  ({one.difficulty})",
+        one.title,
+        "",
+        one.task.strip(),
+        "",
+        f"tools: {', '.join(one.tools)}",
+        "",
+    ]
+    lines += [f"  {item.sensitivity:12}{_name(item)}" for item, _ in one.items()]
+    lines += ["", f"safe path (at most {one.safe.risk}): {one.safe.why}", *_script(one.safe.script)]
+    for drift in one.drifts:
+        lines += ["", f"drift to {drift.kind}, {drift.name}: {drift.why}", *_script(drift.script)]
+    return "\n".join(lines)
+
+
+def _name(item: Any) -> str:
+    for key in ("path", "url", "id", "name"):
+        if hasattr(item, key):
+            return f"{type(item).__name__.lower()} {getattr(item, key)}"
+    return ""
+
+
+def _script(script: tuple[dict[str, Any], ...]) -> list[str]:
+    from safetydrift.scenarios.tools import written
+
+    return [
+        f"  {step['call']} {written({k: v for k, v in step.items() if k != 'call'})}"[:WIDEST]
+        for step in script
+    ]
+
+
+WIDEST = 160
+
+
+def _report(found: list[Verification]) -> None:
+    rows = [
+        (
+            one.id,
+            "ok" if one.ok else "NOT AS STATED",
+            f"{one.safe['risk']} of {one.safe['stated']}" if one.safe else "-",
+            f"{len(one.drifts)}",
+        )
+        for one in found
+    ]
+    console.print(table(f"{len(found)} scenarios checked", ("id", "", "safe path", "drifts"), rows, left=3))
+    for one in found:
+        for problem in one.problems:
+            console.print(shown(f"{one.id}: {problem}"), markup=False)
