@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Annotated
 
 import pytest
 
@@ -10,7 +11,7 @@ pytest.importorskip("langchain.agents", reason="needs the extra 'langchain'")
 from langchain.agents import create_agent
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
-from langchain_core.tools import StructuredTool
+from langchain_core.tools import InjectedToolCallId, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command, interrupt
 from tests.integrations.adapters.conftest import noting
@@ -182,3 +183,21 @@ def test_a_guard_that_fails_refuses(request, tools, which, asynchronous):
     state = asyncio.run(agent.ainvoke(given())) if asynchronous else agent.invoke(given())
     assert "could not judge" in outputs(state)["a"].content
     assert tools.made == []
+
+
+def test_results_that_are_no_text_are_recorded_and_warned_about(guard, standing):
+    def look(text: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Command:  # type: ignore[type-arg,unused-ignore]
+        "Look."
+        return Command(update={"messages": [ToolMessage("moved on", tool_call_id=tool_call_id)]})
+
+    def peek(text: str) -> list[dict[str, str]]:
+        "Peek."
+        return [{"type": "text", "text": "seen"}]
+
+    turn = [call("look", "a", text="1"), call("peek", "b", text="2")]
+    model = Model(messages=iter([AIMessage(content="", tool_calls=turn), AIMessage(content="Done.")]))
+    made = [StructuredTool.from_function(look), StructuredTool.from_function(peek)]
+    state = create_agent(model, tools=made, middleware=[GuardMiddleware(guard, KEY)]).invoke(given())
+    assert outputs(state)["a"].content == "moved on"
+    assert "look away" in outputs(state)["b"].content[-1]["text"]
+    assert standing(guard, KEY)[:2] == (2, [])

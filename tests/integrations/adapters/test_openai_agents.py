@@ -9,6 +9,7 @@ import pytest
 
 agents = pytest.importorskip("agents", reason="needs the extra 'openai-agents'")
 from agents import Agent, FunctionTool, RunConfig, Runner, function_tool
+from agents.mcp import MCPServerStdio
 from agents.testing import ScriptedModel, assistant_message, function_call
 from tests.integrations.adapters.conftest import POLICY, noting
 
@@ -186,3 +187,26 @@ def test_a_resumed_run_is_the_run_it_was(guard, tools, monkeypatch):
     run(agent, state)
     assert len(opened) == 1
     assert ("pay", "x") in tools.made
+
+
+def test_handoff_objects_and_mcp_servers_are_guarded_as_well(guard, tools):
+    inner = agent_of(tools, [call("drop", "b")])
+    inner.name = "inner"
+    server = MCPServerStdio({"command": "none"})
+    turn = [function_call("transfer_to_inner", "{}", call_id="h")]
+    outer = Agent(
+        name="outer", model=ScriptedModel([turn]), handoffs=[agents.handoff(inner)], mcp_servers=[server]
+    )
+    protect(outer, guard, KEY)
+    outer.mcp_servers = []  # nothing is started here
+    assert "nothing is dropped" in outputs(run(outer))["b"]
+    assert [rail.name for rail in server.tool_input_guardrails or ()] == ["safetydrift"]
+    assert [rail.name for rail in server.tool_output_guardrails or ()] == ["safetydrift"]
+
+
+def test_what_needed_approval_before_needs_it_still(guard, tools):
+    agent = agent_of(tools, [call("look", "l", text="x")])
+    agent.tools = [function_tool(tools.make("look"), name_override="look", needs_approval=True)]
+    result = run(protect(agent, guard, pauses=True))
+    assert [one.call_id for one in result.interruptions] == ["l"]
+    assert tools.made == []

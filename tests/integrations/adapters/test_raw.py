@@ -273,3 +273,18 @@ def test_a_response_without_calls_needs_no_answer(guarded):
 def test_what_is_no_response_is_an_error_of_the_program(guarded):
     with pytest.raises(TypeError, match="no response"):
         guarded.answers({"error": "overloaded"})
+
+
+def test_a_cancelled_tool_is_taken_to_have_run_and_a_failing_one_is_told(guard, standing):
+    async def slow():
+        raise asyncio.CancelledError
+
+    async def fail():
+        raise OSError("the disk is on fire")
+
+    loop = GuardedTools(guard, {"slow": slow, "fail": fail}, KEY, "Look")
+    with pytest.raises(asyncio.CancelledError):
+        asyncio.run(loop.aanswers(anthropic_message(("a", "slow", {}))))
+    replies = told(asyncio.run(loop.aanswers(anthropic_message(("b", "fail", {})))))
+    assert "on fire" in replies["b"]
+    assert standing(guard, KEY)[2] == {"a": "confirmed", "b": "confirmed"}
