@@ -14,11 +14,19 @@ _FILE = click.Path(exists=True, dir_okay=False)
 @click.command(context_settings={"allow_interspersed_args": False})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND...]")
 @click.option("--upstream", metavar="URL", help="Guard a server that is reached over streamable HTTP.")
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="With --upstream: listen here [default: any].")
-@click.option("--name", metavar="NAME", help="What the server is called in catalogue, configuration and policy.")
-@click.option("--session", metavar="KEY", help="Go on with this run, and keep it; without, a new one in memory.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, help="With --upstream: listen here [default: any]."
+)
+@click.option(
+    "--name", metavar="NAME", help="What the server is called in catalogue, configuration and policy."
+)
+@click.option(
+    "--session", metavar="KEY", help="Go on with this run, and keep it; without, a new one in memory."
+)
 @click.option("--task", metavar="TEXT", help="What the user asked for, in his words.")
-@click.option("--ask", metavar="URL", help="Post questions to this address, and wait for the answer of a person.")
+@click.option(
+    "--ask", metavar="URL", help="Post questions to this address, and wait for the answer of a person."
+)
 @click.option("--policy", type=_FILE, metavar="FILE", help="Policy file; followed while the proxy runs.")
 @click.option("--model", type=_FILE, metavar="FILE", help="Model file.")
 @click.option(
@@ -41,7 +49,9 @@ _FILE = click.Path(exists=True, dir_okay=False)
     help="What is done about a tool whose definition is not the one that was seen first.",
 )
 @click.option(
-    "--confirm-definitions", is_flag=True, help="Take the definitions as they were seen last for the right ones."
+    "--confirm-definitions",
+    is_flag=True,
+    help="Take the definitions as they were seen last for the right ones.",
 )
 @click.pass_context
 def mcp(

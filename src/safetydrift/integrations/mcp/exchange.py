@@ -171,7 +171,9 @@ class Exchange:
     def __init__(self, guarding: Guarding, run: Run) -> None:
         self.guarding, self.run = guarding, run
         self._guard = guarding.guard
-        self._name = uuid4().hex[:12]  # of the connection: the next one counts its requests from the start again
+        self._name = uuid4().hex[
+            :12
+        ]  # of the connection: the next one counts its requests from the start again
         self._numbers = count(1)
         self._waiting: dict[Key, Request] = {}
         self._lock = Lock()
@@ -239,7 +241,9 @@ class Exchange:
             return
         if key is None or not isinstance(params, dict) or not isinstance(params.get("name"), str):
             known = None if key is None else message["id"]
-            self._refuse(settle, known, wire.INVALID_PARAMS, "a tool call names a tool, and has an identifier")
+            self._refuse(
+                settle, known, wire.INVALID_PARAMS, "a tool call names a tool, and has an identifier"
+            )
             return
         name = params["name"]
         if self.guarding.refuse_changed and self.guarding.definitions.changed(name):

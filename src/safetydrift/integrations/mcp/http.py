@@ -61,7 +61,9 @@ _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
 class Refused(Exception):  # noqa: N818  # no error of ours
     """A request that is not handed on."""
 
-    def __init__(self, status: int, why: str, code: int = wire.INVALID_REQUEST, request_id: Any = None) -> None:
+    def __init__(
+        self, status: int, why: str, code: int = wire.INVALID_REQUEST, request_id: Any = None
+    ) -> None:
         super().__init__(why)
         self.status, self.code, self.request_id = status, code, request_id
 
@@ -270,7 +272,9 @@ class HttpProxy:
 
     async def _handed_back(self, exchange: Exchange, key: Any, reply: Any, send: Send) -> None:
         if reply.is_redirect:  # it would lead past the guard
-            await self._failed(exchange, key, f"the server answered with status {reply.status_code}", False, send)
+            await self._failed(
+                exchange, key, f"the server answered with status {reply.status_code}", False, send
+            )
         elif _kind(reply) == "text/event-stream":
             await self._streamed(exchange, key, reply, send)
         else:
@@ -329,9 +333,7 @@ class HttpProxy:
 
     async def _other(self, method: str, headers: dict[str, str], receive: Receive, send: Send) -> None:
         exchange = self._exchange(headers)
-        request = self._client.build_request(
-            method, self.upstream, headers=_kept(headers.items(), _NOT_SENT)
-        )
+        request = self._client.build_request(method, self.upstream, headers=_kept(headers.items(), _NOT_SENT))
 
         async def handed_on() -> None:
             try:

@@ -19,10 +19,27 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LAUNCHERS = frozenset(
-    ("npx", "npm", "pnpm", "yarn", "bunx", "bun", "deno", "node", "uvx", "uv", "pipx", "docker", "podman", "env")
+    (
+        "npx",
+        "npm",
+        "pnpm",
+        "yarn",
+        "bunx",
+        "bun",
+        "deno",
+        "node",
+        "uvx",
+        "uv",
+        "pipx",
+        "docker",
+        "podman",
+        "env",
+    )
     + ("python", "python3", "sh", "bash", "exec", "run", "dlx", "tool", "x")
 )
-_DECORATION = re.compile(r"^(?:mcp-server-|server-|mcp-)|(?:-mcp-server|-mcp|-server)$|\.(?:py|m?js|ts|sh|exe)$")
+_DECORATION = re.compile(
+    r"^(?:mcp-server-|server-|mcp-)|(?:-mcp-server|-mcp|-server)$|\.(?:py|m?js|ts|sh|exe)$"
+)
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9-]+")
 MAX_NAME = 64
 UNNAMED = "unnamed-"
@@ -112,11 +129,19 @@ class Settings:
         guard = self.guard()
         if not self.named and self.name in guard.monitor.labeler.boundary.servers:
             self.name = UNNAMED + self.name
-            say(f"the configuration trusts a server of this name; say --name to mean it, now it is {self.name!r}")
+            say(
+                f"the configuration trusts a server of this name; say --name to mean it, now it is {self.name!r}"
+            )
         if guard.approver is None:
-            say("nobody can be asked here: where the policy asks, it is on_unanswered that decides (see --ask)")
+            say(
+                "nobody can be asked here: where the policy asks, it is on_unanswered that decides (see --ask)"
+            )
         guarding = Guarding(
-            Deciding(guard), Definitions(self.definitions), self.name, refuse_changed=self.refuse_changed, say=say
+            Deciding(guard),
+            Definitions(self.definitions),
+            self.name,
+            refuse_changed=self.refuse_changed,
+            say=say,
         )
         run = Run(guard, self.session or f"mcp-{self.name}-{uuid4().hex[:12]}", self.task, self.about)
         return guarding, run

@@ -82,7 +82,9 @@ class StdioProxy:
                 if hasattr(signal, name):
                     signal.signal(getattr(signal, name), told)
 
-    def _guarded(self, work: Callable[[subprocess.Popen[bytes]], None], server: subprocess.Popen[bytes]) -> None:
+    def _guarded(
+        self, work: Callable[[subprocess.Popen[bytes]], None], server: subprocess.Popen[bytes]
+    ) -> None:
         """Do one direction's work; when it fails, everything ends."""
         try:
             work(server)
@@ -117,7 +119,10 @@ class StdioProxy:
     def _client_line(self, line: bytes, server: subprocess.Popen[bytes]) -> None:
         def settle(forward: bool, answer: bytes | None) -> None:
             if forward:
-                with self._to_server, suppress(OSError, ValueError):  # a server that ended is noticed elsewhere
+                with (
+                    self._to_server,
+                    suppress(OSError, ValueError),
+                ):  # a server that ended is noticed elsewhere
                     if server.stdin is not None:
                         _write(server.stdin.fileno(), line)
             elif answer is not None:
