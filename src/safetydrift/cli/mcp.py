@@ -56,6 +56,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
 @click.pass_context
 def mcp(
     context: click.Context,
+    /,
     command: tuple[str, ...],
     upstream: str | None,
     port: int,

@@ -112,10 +112,7 @@ class Definitions:
                 if stamp == self._stamp:
                     return
                 data = json.loads(file.read(MAX_FILE))
-            if data["format"] != FORMAT:
-                raise ValueError(f"its format is {data['format']!r}")
-            known = {str(name): str(digests[0]) for name, digests in data["tools"].items()}
-            seen = {str(name): str(digests[1]) for name, digests in data["tools"].items()}
+            known, seen = _digests(data)
         except FileNotFoundError:
             return
         except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
@@ -139,6 +136,15 @@ class Definitions:
         except OSError:
             os.unlink(new)  # noqa: PTH108
             raise
+
+
+def _digests(data: Any) -> tuple[dict[str, str], dict[str, str]]:
+    if data["format"] != FORMAT:
+        raise ValueError(f"its format is {data['format']!r}")
+    tools = data["tools"].items()
+    return {str(name): str(pair[0]) for name, pair in tools}, {
+        str(name): str(pair[1]) for name, pair in tools
+    }
 
 
 def _digest(tool: dict[str, Any]) -> str:

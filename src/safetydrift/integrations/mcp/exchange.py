@@ -443,7 +443,7 @@ class Exchange:
         answers = []
         for request in requests:
             if request.call is None:
-                answers.append(wire.failure(request.message["id"], -32603, f"{SAID}: {why}"))
+                answers.append(wire.failure(request.message["id"], wire.INTERNAL_ERROR, f"{SAID}: {why}"))
                 continue
             if not request.forwarded:
                 self.guarding.deciding.withdraw(self.run.key, request.call_id)

@@ -10,6 +10,7 @@ import asyncio
 import base64
 import binascii
 import re
+import signal
 import socket
 from contextlib import suppress
 from hashlib import sha256
@@ -18,7 +19,7 @@ from urllib.parse import urlsplit
 
 from safetydrift.errors import ConfigError, MessageError, MissingExtraError
 from safetydrift.integrations.mcp import wire
-from safetydrift.integrations.mcp.events import Events
+from safetydrift.integrations.mcp.events import Event, Events
 from safetydrift.integrations.mcp.exchange import Exchange, Guarding, Run
 
 if TYPE_CHECKING:
@@ -193,17 +194,16 @@ class HttpProxy:
         begins = isinstance(message, dict) and message.get("method") == "initialize"
         exchange = self._beginning() if begins else self._exchange(headers)
         key = wire.request_id(message) if isinstance(message, dict) and "method" in message else None
-        forward, answer = await self._decided(exchange, key, body, receive)
+        passage = Passage(exchange, key, send)
+        forward, answer = await self._decided(passage, body, receive)
         if forward:
-            await self._while_wanted(self._handed_on(exchange, key, headers, body, begins, send), receive)
+            await _while_wanted(self._handed_on(passage, headers, body, begins=begins), receive)
         elif answer is None:
             await _reply(send, 202, b"")
         else:
             await _reply(send, 200, answer)
 
-    async def _decided(
-        self, exchange: Exchange, key: Any, body: bytes, receive: Receive
-    ) -> tuple[bool, bytes | None]:
+    async def _decided(self, passage: Passage, body: bytes, receive: Receive) -> tuple[bool, bytes | None]:
         loop = asyncio.get_running_loop()
         settled: asyncio.Future[tuple[bool, bytes | None]] = loop.create_future()
 
@@ -213,14 +213,14 @@ class HttpProxy:
             )
 
         if self.guarding.deciding.waits:
-            await asyncio.to_thread(exchange.from_client, body, settle)
+            await asyncio.to_thread(passage.exchange.from_client, body, settle)
         else:
-            exchange.from_client(body, settle)
+            passage.exchange.from_client(body, settle)
         gone = asyncio.ensure_future(_gone(receive))
         try:
             await asyncio.wait((settled, gone), return_when=asyncio.FIRST_COMPLETED)
             if not settled.done():
-                exchange.withdraw(key)  # nobody waits for the answer of a person any more
+                passage.exchange.withdraw(passage.key)  # nobody waits for the answer of a person any more
                 return False, None
             return settled.result()
         finally:
@@ -228,37 +228,30 @@ class HttpProxy:
 
     async def _handed_on(
         self,
-        exchange: Exchange,
-        key: Any,
+        passage: Passage,
         headers: dict[str, str],
-        body: bytes,
-        begins: bool,
-        send: Send,
-    ) -> None:
+        body: bytes | None = None,
+        *,
+        method: str = "POST",
+        begins: bool = False,
+    ) -> int:
+        """Hand a request on, and its answer back; return the server's status, 0 if there is none."""
         request = self._client.build_request(
-            "POST", self.upstream, headers=_kept(headers.items(), _NOT_SENT), content=body
+            method, self.upstream, headers=_kept(headers.items(), _NOT_SENT), content=body
         )
         try:
             reply = await self._client.send(request, stream=True)
         except self._errors as problem:
             made = False if isinstance(problem, self._unreached) else None
-            await self._failed(exchange, key, f"the server did not answer ({problem})", made, send)
-            return
+            await passage.fail(f"the server did not answer ({problem})", made=made)
+            return 0
         try:
             if begins:
-                self._begun(reply, headers, exchange.run.task)
-            await self._handed_back(exchange, key, reply, send)
+                self._begun(reply, headers, passage.exchange.run.task)
+            await passage.back(reply, self._errors)
         finally:
             await reply.aclose()
-
-    async def _failed(self, exchange: Exchange, key: Any, why: str, made: bool | None, send: Send) -> None:
-        self.guarding.say(why)
-        answers = exchange.abandon(why, made=made, only=key) if exchange.waits_for(key) else []
-        if answers:
-            await _reply(send, 200, answers[0])
-        else:
-            known = None if key is None else key[1]
-            await _reply(send, 502, wire.failure(known, -32603, f"SafetyDrift: {why}"))
+        return int(reply.status_code)
 
     def _beginning(self) -> Exchange:
         """Return a connection for the request that begins a session; its run is known when the server names it."""
@@ -270,97 +263,115 @@ class HttpProxy:
             run = self._run(headers, reply.headers.get(MCP_SESSION))
             run.task = run.task or task
 
-    async def _handed_back(self, exchange: Exchange, key: Any, reply: Any, send: Send) -> None:
-        if reply.is_redirect:  # it would lead past the guard
-            await self._failed(
-                exchange, key, f"the server answered with status {reply.status_code}", False, send
-            )
-        elif _kind(reply) == "text/event-stream":
-            await self._streamed(exchange, key, reply, send)
-        else:
-            await self._answered(exchange, key, reply, send)
+    async def _other(self, method: str, headers: dict[str, str], receive: Receive, send: Send) -> None:
+        passage = Passage(self._exchange(headers), None, send)
+        status = await _while_wanted(self._handed_on(passage, headers, method=method), receive)
+        if method == "DELETE" and status is not None and 200 <= status < 300:  # noqa: PLR2004
+            self._exchanges.pop(headers.get(MCP_SESSION, ""), None)
 
-    async def _answered(self, exchange: Exchange, key: Any, reply: Any, send: Send) -> None:
+
+class Passage:
+    """The way of one request's answer back to the client.
+
+    Parameters
+    ----------
+    exchange
+        The connection it belongs to.
+    key
+        Identifies the request within it; None for what asks for no answer.
+    send
+        Sends to the client.
+    """
+
+    def __init__(self, exchange: Exchange, key: Any, send: Send) -> None:
+        self.exchange, self.key, self._send = exchange, key, send
+        self._guarding = exchange.guarding
+
+    async def fail(self, why: str, *, made: bool | None = None) -> None:
+        """Answer a request that gets no answer from the server; `made` is as for `Exchange.abandon`."""
+        self._guarding.say(why)
+        answers = self._abandoned(why, made=made)
+        if answers:
+            await _reply(self._send, 200, answers[0])
+        else:
+            known = None if self.key is None else self.key[1]
+            await _reply(self._send, 502, wire.failure(known, wire.INTERNAL_ERROR, f"SafetyDrift: {why}"))
+
+    async def back(self, reply: Any, errors: type[Exception]) -> None:
+        """Hand back what the server answers."""
+        if reply.is_redirect:  # it would lead past the guard
+            await self.fail(f"the server answered with status {reply.status_code}", made=False)
+        elif _kind(reply) == "text/event-stream":
+            await self._stream(reply, errors)
+        else:
+            await self._whole(reply, errors)
+
+    async def _whole(self, reply: Any, errors: type[Exception]) -> None:
         data = bytearray()
         try:
             async for chunk in reply.aiter_bytes():
                 data += chunk
-                if len(data) > wire.MAX_MESSAGE:
-                    raise MessageError(f"an answer of more than {wire.MAX_MESSAGE} bytes")
-        except (MessageError, self._errors) as problem:
-            await self._failed(exchange, key, f"the server's answer was not read ({problem})", None, send)
+                _bounded(data)
+        except (MessageError, errors) as problem:
+            await self.fail(f"the server's answer was not read ({problem})")
             return
-        parts = await self._looked_at(exchange, bytes(data))
-        if exchange.waits_for(key):
-            refused = 400 <= reply.status_code < 500  # noqa: PLR2004  # the client's errors: it was not begun with
-            why = f"the server answered with status {reply.status_code}"
-            answers = exchange.abandon(why, made=False if refused else None, only=key)
-            parts = parts if reply.is_error else answers
-            if not reply.is_error:
-                await _reply(send, 200, b"".join(parts))
-                return
-        kept = _kept(reply.headers.multi_items(), _NOT_RETURNED)
-        await _reply(send, reply.status_code, b"".join(parts), kept)
+        body = b"".join(await self._looked_at(bytes(data)))
+        refused = 400 <= reply.status_code < 500  # noqa: PLR2004  # the client's fault: it was not begun with
+        why = f"the server answered with status {reply.status_code}"
+        answers = self._abandoned(why, made=False if refused else None)
+        if answers and not reply.is_error:
+            await _reply(self._send, 200, answers[0])
+        else:
+            await _reply(self._send, reply.status_code, body, _returned(reply))
 
-    async def _streamed(self, exchange: Exchange, key: Any, reply: Any, send: Send) -> None:
-        kept = _kept(reply.headers.multi_items(), _NOT_RETURNED)
-        await send(_start(reply.status_code, kept))
+    async def _stream(self, reply: Any, errors: type[Exception]) -> None:
+        await self._send(_start(reply.status_code, _returned(reply)))
         events = Events()
+        lost = False
         try:
             async for chunk in reply.aiter_bytes():
                 for event in events.feed(chunk):
-                    parts = [event.raw]
-                    if event.data:
-                        looked_at = await self._looked_at(exchange, event.data)
-                        parts = [event.saying(one) for one in looked_at]
-                    for part in parts:
-                        await send(_part(part))
+                    await self._event(event)
             why = "the server has ended its answer"
-        except self._errors as problem:
+        except errors as problem:
             why = f"the server's answer broke off ({problem})"
         except MessageError as problem:
-            why, events.resumable = str(problem), False
-        if exchange.waits_for(key) and not events.resumable:
-            self.guarding.say(why)
-            for answer in exchange.abandon(why, only=key):
-                await send(_part(b"event: message\ndata: " + answer + b"\n\n"))
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
+            why, lost = str(problem), True
+        if lost or not events.resumable:
+            for answer in self._abandoned(why):
+                await self._part(b"event: message\ndata: " + answer + b"\n\n")
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    async def _looked_at(self, exchange: Exchange, data: bytes) -> list[bytes]:
-        if self.guarding.guard.store.waits:
-            return await asyncio.to_thread(exchange.from_server, data)
-        return exchange.from_server(data)
+    async def _event(self, event: Event) -> None:
+        if not event.data:
+            await self._part(event.raw)
+            return
+        for data in await self._looked_at(event.data):
+            await self._part(event.saying(data))
 
-    async def _other(self, method: str, headers: dict[str, str], receive: Receive, send: Send) -> None:
-        exchange = self._exchange(headers)
-        request = self._client.build_request(method, self.upstream, headers=_kept(headers.items(), _NOT_SENT))
+    async def _part(self, data: bytes) -> None:
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
 
-        async def handed_on() -> None:
-            try:
-                reply = await self._client.send(request, stream=True)
-            except self._errors as problem:
-                await self._failed(exchange, None, f"the server did not answer ({problem})", False, send)
-                return
-            try:
-                await self._handed_back(exchange, None, reply, send)
-                if method == "DELETE" and reply.is_success:
-                    self._exchanges.pop(headers.get(MCP_SESSION, ""), None)
-            finally:
-                await reply.aclose()
+    async def _looked_at(self, data: bytes) -> list[bytes]:
+        if self._guarding.guard.store.waits:
+            return await asyncio.to_thread(self.exchange.from_server, data)
+        return self.exchange.from_server(data)
 
-        await self._while_wanted(handed_on(), receive)
+    def _abandoned(self, why: str, *, made: bool | None = None) -> list[bytes]:
+        if self.key is None or not self.exchange.waits_for(self.key):
+            return []
+        return self.exchange.abandon(why, made=made, only=self.key)
 
-    @staticmethod
-    async def _while_wanted(work: Any, receive: Receive) -> None:
-        """Work until it is done, or until the client has gone; a call under way then stays reserved."""
-        working = asyncio.ensure_future(work)
-        gone = asyncio.ensure_future(_gone(receive))
-        try:
-            await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
-            if working.done():
-                await working
-        finally:
-            await _cancelled(working, gone)
+
+async def _while_wanted(work: Any, receive: Receive) -> Any:
+    """Work until it is done, or until the client has gone; a call under way then stays reserved."""
+    working = asyncio.ensure_future(work)
+    gone = asyncio.ensure_future(_gone(receive))
+    try:
+        await asyncio.wait((working, gone), return_when=asyncio.FIRST_COMPLETED)
+        return await working if working.done() else None
+    finally:
+        await _cancelled(working, gone)
 
 
 def _same(headers: dict[str, str], message: Any) -> None:
@@ -451,8 +462,13 @@ def _start(status: int, headers: Iterable[tuple[str, str]]) -> Message:
     return {"type": "http.response.start", "status": status, "headers": pairs}
 
 
-def _part(data: bytes) -> Message:
-    return {"type": "http.response.body", "body": data, "more_body": True}
+def _returned(reply: Any) -> list[tuple[str, str]]:
+    return _kept(reply.headers.multi_items(), _NOT_RETURNED)
+
+
+def _bounded(data: bytearray) -> None:
+    if len(data) > wire.MAX_MESSAGE:
+        raise MessageError(f"more than {wire.MAX_MESSAGE} bytes")
 
 
 async def _reply(
@@ -504,6 +520,12 @@ def serve(proxy: HttpProxy, listener: socket.socket) -> int:
         finally:
             await proxy.close()
 
+    # The server hands signals on when it has ended; without a handler of ours they would end the process at once.
+    signal.signal(signal.SIGTERM, _stopped)
     with suppress(KeyboardInterrupt):
         asyncio.run(serving())
     return 0
+
+
+def _stopped(_number: int, _frame: object) -> None:
+    raise SystemExit(0)

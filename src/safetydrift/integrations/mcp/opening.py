@@ -18,8 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LAUNCHERS = frozenset(
-    (
+_LAUNCHERS = frozenset(  # not the name of a server
+    [
         "npx",
         "npm",
         "pnpm",
@@ -34,8 +34,15 @@ _LAUNCHERS = frozenset(
         "docker",
         "podman",
         "env",
-    )
-    + ("python", "python3", "sh", "bash", "exec", "run", "dlx", "tool", "x")
+        "python",
+        "sh",
+        "bash",
+        "exec",
+        "run",
+        "dlx",
+        "tool",
+        "x",
+    ]
 )
 _DECORATION = re.compile(
     r"^(?:mcp-server-|server-|mcp-)|(?:-mcp-server|-mcp|-server)$|\.(?:py|m?js|ts|sh|exe)$"

@@ -15,6 +15,7 @@ MAX_MESSAGE = 64 << 20
 """Bytes of a message; a longer one is not read."""
 
 PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS = -32700, -32600, -32601, -32602
+INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
 NOT_MADE = frozenset((PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, HEADER_MISMATCH))
 """Errors by which a server says that it did not begin with a call."""
