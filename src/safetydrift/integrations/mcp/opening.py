@@ -7,6 +7,7 @@ import re
 import sys
 from uuid import uuid4
 
+from safetydrift.errors import ConfigError
 from safetydrift.guard.decision_log import DecisionLog
 from safetydrift.guard.guard import Guard
 from safetydrift.integrations.claude_code import state_folder
@@ -18,31 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LAUNCHERS = frozenset(  # not the name of a server
-    [
-        "npx",
-        "npm",
-        "pnpm",
-        "yarn",
-        "bunx",
-        "bun",
-        "deno",
-        "node",
-        "uvx",
-        "uv",
-        "pipx",
-        "docker",
-        "podman",
-        "env",
-        "python",
-        "sh",
-        "bash",
-        "exec",
-        "run",
-        "dlx",
-        "tool",
-        "x",
-    ]
+_LAUNCHERS = re.compile(
+    r"(?:npx|npm|pnpm|yarn|bunx|bun|deno|node|uvx?|pipx|docker|podman|env|python|sh|bash|exec|run|dlx|tool|x)[\d.]*"
 )
 _DECORATION = re.compile(
     r"^(?:mcp-server-|server-|mcp-)|(?:-mcp-server|-mcp|-server)$|\.(?:py|m?js|ts|sh|exe)$"
@@ -122,7 +100,10 @@ class Settings:
         if self.ask:
             from safetydrift.guard.asking import WebhookApprover  # noqa: PLC0415  # seldom
 
-            approver = WebhookApprover(self.ask)
+            try:
+                approver = WebhookApprover(self.ask)
+            except ValueError as error:
+                raise ConfigError(str(error)) from error
         return Guard.load(self.model, self.policy, store, log=log, config=self.config, approver=approver)
 
     def opened(self) -> tuple[Guarding, Run]:
@@ -180,7 +161,7 @@ def derived_name(command: Sequence[str], upstream: str = "") -> str:
         return clean(urlsplit(upstream).hostname or "")
     for word in command:
         base = re.split(r"[/\\]", word)[-1].rsplit("@", 1)[0] or word
-        if not word.startswith("-") and re.sub(r"[\d.]+$", "", base) not in _LAUNCHERS and "=" not in word:
+        if not word.startswith("-") and _LAUNCHERS.fullmatch(base) is None and "=" not in word:
             return clean(_undecorated(base.replace("_", "-")))
     return "server"
 
