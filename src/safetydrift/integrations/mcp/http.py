@@ -486,7 +486,8 @@ async def _reply(
 
 def listening(port: int = 0) -> socket.socket:
     """Return a socket that this host alone can reach."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Only where the protocol is said are answers sent without waiting for each other (asyncio looks at it).
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     return listener
