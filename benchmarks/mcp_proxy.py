@@ -1,9 +1,9 @@
 """What the MCP proxy adds to a tool call.
 
-The same client asks the same server, directly and through the proxy, in turn; both ways are open all the time. The server
-does nothing but answer. What counts is the difference of the medians: a server that works takes longer, the proxy
-does not. Each call is judged, reserved, recorded in the chained log, and confirmed with its result. Over HTTP (with the extra
-`mcp`) a client and a server of plain sockets keep one connection open.
+The same client asks the same server, directly and through the proxy, in turn; both ways are open all the time. The
+server does nothing but answer. What counts is the difference of the medians: a server that works takes longer, the
+proxy does not. Each call is judged, reserved, recorded in the chained log, and confirmed with its result. Over HTTP
+(with the extra `mcp`) a client and a server of plain sockets keep one connection open.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def main() -> None:
         server = [sys.executable, "-c", SERVER]
         commands = {"directly": server, "through the proxy": [*proxy, "--", *server]}
         started = []
-        calls = {}
+        calls: dict[str, Callable[[], object]] = {}
         try:
             for way, command in commands.items():
                 process = subprocess.Popen(

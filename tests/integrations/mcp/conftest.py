@@ -39,8 +39,8 @@ def model():
 class Connection:
     """One connection, with everything that was said on it."""
 
-    def __init__(self, guarding, run):
-        self.guarding, self.run, self.guard = guarding, run, guarding.guard
+    def __init__(self, guarding, run, told):
+        self.guarding, self.run, self.guard, self.told = guarding, run, guarding.guard, told
         self.exchange = Exchange(guarding, run)
         self.forwarded, self.answers, self.settled = [], [], 0
 
@@ -97,7 +97,7 @@ def connect(model, tmp_path):
         log = DecisionLog(tmp_path / "decisions.jsonl", buffer=1)
         guard = Guard(model, load_policy(path), log=log, **options)
         made.append(guard)
-        said = []
+        said: list[str] = []
         guarding = Guarding(
             Deciding(guard),
             Definitions(str(definitions)),
@@ -105,9 +105,7 @@ def connect(model, tmp_path):
             refuse_changed=refuse_changed,
             say=said.append,
         )
-        connection = Connection(guarding, Run(guard, "run", task, {"category": "workspace"}))
-        connection.told = said
-        return connection
+        return Connection(guarding, Run(guard, "run", task, {"category": "workspace"}), said)
 
     yield connect
     for guard in made:

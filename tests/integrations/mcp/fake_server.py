@@ -6,6 +6,11 @@ import sys
 import time
 
 
+def say(text):
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def answer(message):
     tool, number = message["params"]["name"], message["id"]
     result = {"jsonrpc": "2.0", "id": number, "result": {"content": [{"type": "text", "text": tool}]}}
@@ -16,28 +21,27 @@ def answer(message):
     if tool == "read_deaf":
         return
     if tool == "read_noisy":
-        print("some words on the wrong stream")
+        say("some words on the wrong stream")
     if tool == "read_double":
-        print(f'{{"id":{number},"id":{number},"result":{{}}}}', flush=True)
+        say(f'{{"id":{number},"id":{number},"result":{{}}}}')
         return
     if tool == "read_long":
-        print(json.dumps(result | {"x": "x" * 200_000}), flush=True)
+        say(json.dumps(result | {"x": "x" * 200_000}))
         return
     if tool == "read_slowly":
         time.sleep(0.3)
-    print(json.dumps(result), flush=True)
+    say(json.dumps(result))
 
 
 def main():
-    sys.stdin.reconfigure(newline="\n")
-    for line in sys.stdin:
+    for line in sys.stdin.buffer:
         if not line.strip():
             continue
         message = json.loads(line)
         if message.get("method") == "tools/call":
             answer(message)
         elif "id" in message and "method" in message:
-            print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}), flush=True)
+            say(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {}}))
     if "--stay" in sys.argv:
         time.sleep(60)
 

@@ -18,38 +18,32 @@ def built(mark):
         with Path(mark).open("a") as file:
             file.write(f"{what}\n")
 
-    @server.tool()
     def read_note(name: str) -> str:
         """Read a note."""
         made(f"read_note {name}")
         return f"the note {name}"
 
-    @server.tool()
     def write_note(name: str) -> str:
         """Write a note."""
         made(f"write_note {name}")
         return "written"
 
-    @server.tool()
     def list_notes() -> str:
         """List the notes."""
         made("list_notes")
         return "a, b"
 
-    @server.tool()
     def fail() -> str:
         """Fail."""
         made("fail")
         raise ToolError("no luck")
 
-    @server.tool()
     def slow(seconds: float) -> str:
         """Take a while."""
         time.sleep(seconds)
         made("slow")
         return "done"
 
-    @server.tool()
     def turn() -> str:
         """Change what another tool says of itself."""
         server.remove_tool("list_notes")
@@ -61,6 +55,8 @@ def built(mark):
         server.add_tool(list_notes)
         return "turned"
 
+    for tool in (read_note, write_note, list_notes, fail, slow, turn):
+        server.add_tool(tool)
     return server
 
 

@@ -48,7 +48,7 @@ def process(command, port):
                 with socket.socket() as trying:
                     if trying.connect_ex(("127.0.0.1", port)) == 0:
                         break
-                assert running.poll() is None, running.stderr.read().decode()
+                assert running.poll() is None, running.communicate()[1].decode()
                 time.sleep(0.05)
             yield
         finally:
@@ -70,7 +70,9 @@ async def client(here, transport, era, *more, broken=False):
                 yield speaking
         return
     up, port = free_port(), free_port()
-    command = proxy(here, *more, "--upstream", f"http://127.0.0.1:{up}/mcp", "--port", str(port), broken=broken)
+    command = proxy(
+        here, *more, "--upstream", f"http://127.0.0.1:{up}/mcp", "--port", str(port), broken=broken
+    )
     with process([sys.executable, SERVER, "http", mark, str(up)], up), process(command, port):
         async with mcp.Client(f"http://127.0.0.1:{port}/mcp", mode=ERAS[era]) as speaking:
             assert speaking.protocol_version == era

@@ -354,7 +354,7 @@ def test_lone_surrogates_and_long_names_are_judged(connect):
 
 def test_a_batch_with_a_call_is_refused_as_a_whole(connect):
     connection = connect()
-    batch = [request("ping", 1), request("tools/call", 2, name="read_note"), {"method": "x"}, 3]
+    batch: list[object] = [request("ping", 1), request("tools/call", 2, name="read_note"), {"method": "x"}, 3]
     connection.say(batch)
     assert not connection.forwarded
     assert [answer["id"] for answer in connection.answers[0]] == [1, 2]
@@ -384,7 +384,12 @@ def test_the_task_may_be_said_in_a_message(connect):
     connection.say(request("initialize", 0, _meta={TASK_KEY: "Read the note of anna"}))
     opened = []
     session = connection.guard.session
-    connection.guard.session = lambda key, task, **more: opened.append(task) or session(key, task, **more)
+
+    def noted(key, task, **more):
+        opened.append(task)
+        session(key, task, **more)
+
+    connection.guard.session = noted
     connection.call()
     assert opened == ["Read the note of anna"]
     heard = []
@@ -516,9 +521,12 @@ def test_annotations_are_passed_on_as_hints(connect, monkeypatch):
     listed(connection, tool("read_note", readOnlyHint=True, destructiveHint="odd", other=True))
     seen = []
     propose = connection.guard.propose
-    monkeypatch.setattr(
-        connection.guard, "propose", lambda key, call, id_: seen.append(call.hints) or propose(key, call, id_)
-    )
+
+    def noted(key, call, call_id):
+        seen.append(call.hints)
+        return propose(key, call, call_id)
+
+    monkeypatch.setattr(connection.guard, "propose", noted)
     connection.call("read_note")
     connection.call("unlisted", 2)
     assert seen == [{"readOnlyHint": True}, None]

@@ -337,11 +337,12 @@ def test_each_session_is_a_run_with_the_task_it_began_with(speak, monkeypatch):
     speaking = speak(task="")
     opened = []
     session = speaking.connection.guard.session
-    monkeypatch.setattr(
-        speaking.connection.guard,
-        "session",
-        lambda key, task, **more: opened.append((key, task)) or session(key, task, **more),
-    )
+
+    def noted(key, task, **more):
+        opened.append((key, task))
+        session(key, task, **more)
+
+    monkeypatch.setattr(speaking.connection.guard, "session", noted)
     for name in ("s1", "s2"):
         begun = httpx.Response(
             200, json={"jsonrpc": "2.0", "id": 0, "result": {}}, headers={"mcp-session-id": name}

@@ -31,11 +31,12 @@ PING = b'{"jsonrpc":"2.0","id":"p","method":"ping"}\n'
 class Running:
     """A proxy on a thread, its client's ends in our hands."""
 
-    def __init__(self, exchange, command):
+    def __init__(self, connection, command):
+        self.connection = connection
         source, self.to = os.pipe()
         self.of, sink = os.pipe()
         self.reading = os.fdopen(self.of, "rb")
-        self.proxy = StdioProxy(exchange, command, source, sink)
+        self.proxy = StdioProxy(connection.exchange, command, source, sink)
         self.code = None
         self._ours = (source, sink)
         self.thread = threading.Thread(target=self._run, daemon=True)
@@ -75,8 +76,7 @@ def start(connect):
 
     def start(*options, command=FAKE, **more):
         connection = connect(**more)
-        running = Running(connection.exchange, [*command, *options])
-        running.connection = connection
+        running = Running(connection, [*command, *options])
         started.append(running)
         return running
 
@@ -235,6 +235,8 @@ def test_a_signal_ends_the_proxy_and_its_server(here):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     ) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
         proxy.stdin.write(PING)
         proxy.stdin.flush()
         proxy.stdout.readline()

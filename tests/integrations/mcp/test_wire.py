@@ -1,7 +1,5 @@
 """Messages as bytes: what every reader would find in them, lines, and server-sent events."""
 
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -129,7 +127,8 @@ def test_lines_are_the_bytes_that_came_however_they_came(data, size):
 
 @pytest.mark.parametrize("chunk", [1, 7, 1000])
 def test_a_line_that_is_too_long_is_left_out_and_no_other(chunk):
-    lines, found, refused = wire.Lines(most=20), [], 0
+    lines, refused = wire.Lines(most=20), 0
+    found: list[bytes] = []
     data = b"short\n" + b"x" * 50 + b"\nnext\n"
     for at in range(0, len(data), chunk):
         try:
