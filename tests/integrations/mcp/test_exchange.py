@@ -268,7 +268,7 @@ def test_a_batch_of_answers_is_looked_into(connect):
     connection = connect()
     connection.call("list_notes", 1)
     connection.call("read_note", 2)
-    batch = [{"jsonrpc": "2.0", "id": number, "result": {"content": []}} for number in (2, 1)]
+    batch: list[object] = [{"jsonrpc": "2.0", "id": number, "result": {"content": []}} for number in (2, 1)]
     (passed,) = connection.reply(batch)
     first, second = json.loads(passed)
     assert first == batch[0]
@@ -455,9 +455,9 @@ def test_a_failure_while_an_answer_is_read_keeps_it_from_the_client(connect, mon
 
 
 def test_a_decision_that_takes_too_long_is_made_by_the_policy(connect, tmp_path, monkeypatch):
-    monkeypatch.setattr("safetydrift.integrations.mcp.deciding.GRACE", 0.05)
+    monkeypatch.setattr("safetydrift.integrations.mcp.deciding.GRACE", -4.95)
     store = SQLiteStore(tmp_path / "s.sqlite")
-    connection = connect('format = "safetydrift.policy/1"\ntimeout = 0.05\n', store=store)
+    connection = connect(store=store)
     go_on = threading.Event()
     propose = connection.guard.propose
 
@@ -468,7 +468,7 @@ def test_a_decision_that_takes_too_long_is_made_by_the_policy(connect, tmp_path,
     connection.guard.session("run")
     monkeypatch.setattr(connection.guard, "propose", slow)
     connection.call()
-    assert "longer than the 0.05 s" in connection.said
+    assert "longer than the 5.0 s" in connection.said
     go_on.set()
     _until(lambda: connection.statuses() != ["open"] and connection.statuses())
     assert not connection.reserved()

@@ -204,18 +204,21 @@ class HttpProxy:
             await _reply(send, 200, answer)
 
     async def _decided(self, passage: Passage, body: bytes, receive: Receive) -> tuple[bool, bytes | None]:
+        if not self.guarding.deciding.waits:
+            outcomes: list[tuple[bool, bytes | None]] = []
+            passage.exchange.from_client(body, lambda *outcome: outcomes.append(outcome))
+            return outcomes[0]
         loop = asyncio.get_running_loop()
         settled: asyncio.Future[tuple[bool, bytes | None]] = loop.create_future()
 
-        def settle(forward: bool, answer: bytes | None) -> None:
-            loop.call_soon_threadsafe(
-                lambda: settled.done() or settled.set_result((forward, answer))  # type: ignore[func-returns-value]
-            )
+        def set_once(*outcome: Any) -> None:
+            if not settled.done():
+                settled.set_result(outcome)
 
-        if self.guarding.deciding.waits:
-            await asyncio.to_thread(passage.exchange.from_client, body, settle)
-        else:
-            passage.exchange.from_client(body, settle)
+        def settle(*outcome: Any) -> None:
+            loop.call_soon_threadsafe(set_once, *outcome)
+
+        await asyncio.to_thread(passage.exchange.from_client, body, settle)
         gone = asyncio.ensure_future(_gone(receive))
         try:
             await asyncio.wait((settled, gone), return_when=asyncio.FIRST_COMPLETED)
