@@ -5,6 +5,8 @@ import threading
 import time
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from safetydrift.errors import ConfigError, StoreError
 from safetydrift.guard import Approver
@@ -374,6 +376,63 @@ def test_every_other_message_passes_as_it_came(connect, method):
     connection.say(raw)
     connection.say(b'{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}')
     assert connection.forwarded == [raw, b'{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}']
+
+
+KEYS = st.sampled_from(
+    ["jsonrpc", "id", "method", "Method", "METHOD", "params", "Params", "param\u017f", "x"]
+)
+VALUES = st.sampled_from(
+    [
+        "1",
+        '"1"',
+        "null",
+        "NaN",
+        '"tools/call"',
+        '"tools\\/call"',
+        '"ping"',
+        "{}",
+        "[]",
+        '{"name":"write_note"}',
+        '{"name":"read_note","name":"write_note"}',
+        '{"name":"read_note","Name":"write_note"}',
+        '{"name":"write_note","arguments":{"a":1,"a":2}}',
+        '{"na\\u006de":"write_note"}',
+    ]
+)
+SPACES = st.sampled_from(["", " ", "\r", "\n", "\t"])
+
+
+def readings(raw):
+    """Return what readers of different habits find: the last key, the first, and keys whatever their case."""
+    for pick in (
+        dict,
+        lambda pairs: dict(reversed(pairs)),
+        lambda pairs: {k.casefold(): v for k, v in pairs},
+    ):
+        try:
+            yield json.loads(raw, object_pairs_hook=pick)
+        except ValueError:
+            continue
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_no_reader_finds_a_refused_call_in_what_is_forwarded(connection, data):
+    pairs = data.draw(st.lists(st.tuples(KEYS, VALUES), min_size=2, max_size=6))
+    space = data.draw(SPACES)
+    raw = (space + "{" + space + ",".join(f'"{key}":{space}{value}' for key, value in pairs) + "}").encode()
+    before, forwarded = connection.settled, len(connection.forwarded)
+    connection.say(raw)
+    assert connection.settled == before + 1
+    for found in readings(raw) if len(connection.forwarded) > forwarded else ():
+        params = found.get("params")
+        named = params.get("name") if isinstance(params, dict) else None
+        assert (found.get("method"), named) != ("tools/call", "write_note")
+
+
+@pytest.fixture
+def connection(connect):
+    return connect()
 
 
 # -- the task -------------------------------------------------------------------------------------------------

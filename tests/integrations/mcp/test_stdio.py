@@ -244,6 +244,33 @@ def test_a_signal_ends_the_proxy_and_its_server(here):
         assert proxy.wait(20) == 128 + signal.SIGTERM
 
 
+def test_a_call_under_way_when_the_proxy_is_killed_stays_reserved(here):
+    from safetydrift.guard import Guard  # noqa: PLC0415
+    from safetydrift.guard.decision_log import records, verify  # noqa: PLC0415
+
+    log = here.path / "decisions.jsonl"
+    with subprocess.Popen(
+        command(here, "--session", "mine", "--", *FAKE),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    ) as proxy:
+        assert proxy.stdin is not None
+        assert proxy.stdout is not None
+        proxy.stdin.write(call("read_deaf", 1) + PING)
+        proxy.stdin.flush()
+        assert json.loads(proxy.stdout.readline())["id"] == "p"  # so the server has the call
+        proxy.kill()
+    assert verify(log).holds
+    assert [record.get("tool") for record in records(log) if "intervention" in record] == [
+        "mcp__notes__read_deaf"
+    ]
+    with Guard.load(store=here.path / "sessions.sqlite") as guard:
+        session, _ = guard._keeper.read("mine")
+        assert len(session.reserved) == 1
+        assert guard.standing("mine")[0].steps == 1
+
+
 @pytest.mark.parametrize(
     ("words", "code"),
     [

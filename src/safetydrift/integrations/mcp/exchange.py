@@ -112,9 +112,11 @@ class Run:
     def hear(self, message: dict[str, Any]) -> None:
         """Take note of a task that a message names."""
         said = wire.meta(message).get(TASK_KEY)
-        if not isinstance(said, str) or not said:
-            return
-        said = said[:MAX_TASK]
+        if isinstance(said, str) and said:
+            self.told(said[:MAX_TASK])
+
+    def told(self, said: str) -> None:
+        """Take note of a task: the first one opens the run, later ones are heard."""
         with self._lock:
             if said == self.task:
                 return

@@ -264,7 +264,8 @@ class HttpProxy:
         """Say the task of a session that the server has just named."""
         if reply.is_success:
             run = self._run(headers, reply.headers.get(MCP_SESSION))
-            run.task = run.task or task
+            if task:
+                run.told(task)
 
     async def _other(self, method: str, headers: dict[str, str], receive: Receive, send: Send) -> None:
         passage = Passage(self._exchange(headers), None, send)
