@@ -378,26 +378,19 @@ def test_every_other_message_passes_as_it_came(connect, method):
     assert connection.forwarded == [raw, b'{"jsonrpc":"2.0","id":7,"result":{"roots":[]}}']
 
 
-KEYS = st.sampled_from(
-    ["jsonrpc", "id", "method", "Method", "METHOD", "params", "Params", "param\u017f", "x"]
-)
-VALUES = st.sampled_from(
-    [
-        "1",
-        '"1"',
-        "null",
-        "NaN",
-        '"tools/call"',
-        '"tools\\/call"',
-        '"ping"',
-        "{}",
-        "[]",
-        '{"name":"write_note"}',
-        '{"name":"read_note","name":"write_note"}',
-        '{"name":"read_note","Name":"write_note"}',
-        '{"name":"write_note","arguments":{"a":1,"a":2}}',
-        '{"na\\u006de":"write_note"}',
-    ]
+METHODS = ['"tools/call"', '"tools\\/call"', '"ping"', '["tools/call"]']
+PARAMS = [
+    '{"name":"write_note"}',
+    '{"name":"read_note"}',
+    '{"name":"read_note","name":"write_note"}',
+    '{"name":"write_note","name":"read_note"}',
+    '{"name":"read_note","Name":"write_note"}',
+    '{"na\\u006de":"write_note","arguments":{"a":1,"a":2}}',
+]
+PAIRS = st.one_of(
+    st.tuples(st.just("id"), st.sampled_from(["1", '"1"', "null", "NaN"])),
+    st.tuples(st.sampled_from(["method", "Method"]), st.sampled_from(METHODS)),
+    st.tuples(st.sampled_from(["params", "Params", "param\u017f"]), st.sampled_from(PARAMS)),
 )
 SPACES = st.sampled_from(["", " ", "\r", "\n", "\t"])
 
@@ -415,12 +408,18 @@ def readings(raw):
             continue
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_no_reader_finds_a_refused_call_in_what_is_forwarded(connection, data):
-    pairs = data.draw(st.lists(st.tuples(KEYS, VALUES), min_size=2, max_size=6))
+    usual = [
+        ("id", "1"),
+        ("method", data.draw(st.sampled_from(METHODS))),
+        ("params", data.draw(st.sampled_from(PARAMS))),
+    ]
+    pairs = data.draw(st.permutations([*usual, *data.draw(st.lists(PAIRS, max_size=2))]))
     space = data.draw(SPACES)
     raw = (space + "{" + space + ",".join(f'"{key}":{space}{value}' for key, value in pairs) + "}").encode()
+    connection.exchange.abandon("an example is over")  # or its identifiers would be in use
     before, forwarded = connection.settled, len(connection.forwarded)
     connection.say(raw)
     assert connection.settled == before + 1
