@@ -1,6 +1,7 @@
 """What becomes of each message between a client and a server, decisions and failures included."""
 
 import json
+import sys
 import threading
 import time
 
@@ -8,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from safetydrift.errors import ConfigError, StoreError
+from safetydrift.errors import ConfigError, MissingExtraError, StoreError
 from safetydrift.guard import Approver
 from safetydrift.guard.decision_log import records, verify
 from safetydrift.guard.stores.sqlite import SQLiteStore
 from safetydrift.integrations.mcp.definitions import Definitions
 from safetydrift.integrations.mcp.exchange import TASK_KEY
+from safetydrift.integrations.mcp.http import HttpProxy, listening, serve
 
 
 def request(method, number=1, **params):
@@ -645,3 +647,16 @@ def test_definitions_that_cannot_be_kept_do_not_keep_the_list_back(connect, tmp_
     connection = connect(definitions=tmp_path / "no" / "d.json")
     assert len(listed(connection, tool("a"))) == 1
     assert "could not be kept" in connection.told[0]
+
+
+# -- over HTTP ------------------------------------------------------------------------------------------------
+
+
+def test_without_the_extra_the_error_names_it(connect, monkeypatch):
+    connection = connect()
+    for package in ("httpx2", "uvicorn"):
+        monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtraError, match=r"safetydrift\[mcp\]"):
+        HttpProxy(connection.guarding, "http://127.0.0.1:1/mcp", connection.run)
+    with listening() as listener, pytest.raises(MissingExtraError, match="uvicorn"):
+        serve(None, listener)
