@@ -53,7 +53,9 @@ def process(command, port):
             yield
         finally:
             running.terminate()
-            running.communicate(timeout=20)
+            _, said = running.communicate(timeout=20)
+    if "safetydrift" in command or "-c" in command:
+        assert running.returncode == 0, said.decode()  # it has ended in order
 
 
 @asynccontextmanager
