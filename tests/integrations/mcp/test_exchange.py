@@ -659,4 +659,4 @@ def test_without_the_extra_the_error_names_it(connect, monkeypatch):
     with pytest.raises(MissingExtraError, match=r"safetydrift\[mcp\]"):
         HttpProxy(connection.guarding, "http://127.0.0.1:1/mcp", connection.run)
     with listening() as listener, pytest.raises(MissingExtraError, match="uvicorn"):
-        serve(None, listener)
+        serve(HttpProxy.__new__(HttpProxy), listener)
