@@ -194,6 +194,10 @@ class CallRefusedError(SafetyDriftError, PermissionError):
         super().__init__(str(getattr(decision, "reason", decision)))
 
 
+class MessageError(SafetyDriftError, ValueError):
+    """A message of a protocol cannot be read, or others would read something else in it."""
+
+
 class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
@@ -236,6 +240,7 @@ class UnknownAnswerError(SafetyDriftError, LookupError):
 
 EXTRA_OF = {
     "inspect_ai": "collect",
+    "httpx2": "mcp",
     "jinja2": "report",
     "matplotlib": "report",
     "numpy": "fit",
@@ -244,6 +249,7 @@ EXTRA_OF = {
     "scipy": "evaluate",
     "sklearn": "evaluate",
     "threadpoolctl": "evaluate",
+    "uvicorn": "mcp",
 }
 """The extra that installs a package some part of SafetyDrift needs."""
 
