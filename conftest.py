@@ -1,4 +1,7 @@
-"""Run the Python examples of the README and of the docs, each page in a folder of its own."""
+"""Run the Python examples of the README and of the docs, each page in a folder of its own.
+
+An example that needs a package of an extra stands behind ``<!--- skip: next if(lacks("package"), reason=..) -->``.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from sybil import Sybil
-from sybil.parsers.markdown import PythonCodeBlockParser
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -23,6 +26,7 @@ collect_ignore = (
 
 def _enter(namespace: MutableMapping[str, Any]) -> None:
     namespace["_folder"] = TemporaryDirectory()
+    namespace["lacks"] = lambda package: find_spec(package) is None
     os.chdir(namespace["_folder"].name)
 
 
@@ -32,7 +36,7 @@ def _leave(namespace: MutableMapping[str, Any]) -> None:
 
 
 pytest_collect_file = Sybil(
-    parsers=[PythonCodeBlockParser()],
+    parsers=[PythonCodeBlockParser(), SkipParser()],
     patterns=["README.md", "docs/*.md", "docs/**/*.md"],
     setup=_enter,
     teardown=_leave,

@@ -30,6 +30,7 @@ PROGRAMS = (
     "guard_step",
     "hook_process",
     "mcp_proxy",
+    "adapters",
     "markov_counting",
     "markov_horizons",
 )

@@ -239,9 +239,14 @@ class UnknownAnswerError(SafetyDriftError, LookupError):
 
 
 EXTRA_OF = {
+    "agentdojo": "agentdojo",
+    "agents": "openai-agents",
+    "claude_agent_sdk": "claude-sdk",
     "inspect_ai": "collect",
     "httpx2": "mcp",
     "jinja2": "report",
+    "langchain": "langchain",
+    "langgraph": "langchain",
     "matplotlib": "report",
     "numpy": "fit",
     "pydantic_ai": "judge",

@@ -25,23 +25,23 @@ class AsyncGuard:
 
     async def asession(self: Guard, key: str, task: str = "", **options: str) -> None:  # type: ignore[misc]  # the only subclass
         """As `Guard.session`."""
-        await _off_loop(self, lambda: self.session(key, task, **options))
+        await off_loop(self, lambda: self.session(key, task, **options))
 
     async def ahear(self: Guard, key: str, text: str) -> None:  # type: ignore[misc]  # as above
         """As `Guard.hear`."""
-        await _off_loop(self, lambda: self.hear(key, text))
+        await off_loop(self, lambda: self.hear(key, text))
 
     async def aend(self: Guard, key: str) -> None:  # type: ignore[misc]  # as above
         """As `Guard.end`."""
-        await _off_loop(self, lambda: self.end(key))
+        await off_loop(self, lambda: self.end(key))
 
     async def apropose(self: Guard, key: str, call: ToolCall, call_id: str = "") -> Decision:  # type: ignore[misc]  # as above
         """As `Guard.propose`; an approver with ``ask_async`` is awaited, another one is asked in a thread."""
-        decision, call_id = await _off_loop(self, lambda: self._propose(key, call, call_id))
+        decision, call_id = await off_loop(self, lambda: self._propose(key, call, call_id))
         if decision.asks and self.approver is not None:
-            question = await _off_loop(self, lambda: self._question(key, call_id, call, decision))
+            question = await off_loop(self, lambda: self._question(key, call_id, call, decision))
             said = await answered_async(self.approver, question, self.policy.ask_timeout)
-            decision = await _off_loop(self, lambda: self._answered(key, call_id, said))
+            decision = await off_loop(self, lambda: self._answered(key, call_id, said))
         given: Decision = decision
         return given
 
@@ -49,7 +49,7 @@ class AsyncGuard:
         self: Guard, key: str, call_id: str, approved: bool | None, by: str = ""
     ) -> Decision:
         """As `Guard.answer`."""
-        decision: Decision = await _off_loop(self, lambda: self.answer(key, call_id, approved, by))
+        decision: Decision = await off_loop(self, lambda: self.answer(key, call_id, approved, by))
         return decision
 
     async def aconfirm(  # type: ignore[misc]  # as above
@@ -62,17 +62,18 @@ class AsyncGuard:
         call: ToolCall | None = None,
     ) -> Verdict | None:
         """As `Guard.confirm`."""
-        verdict: Verdict | None = await _off_loop(
+        verdict: Verdict | None = await off_loop(
             self, lambda: self.confirm(key, call_id, result, error=error, call=call)
         )
         return verdict
 
     async def arelease(self: Guard, key: str, call_id: str) -> None:  # type: ignore[misc]  # as above
         """As `Guard.release`."""
-        await _off_loop(self, lambda: self.release(key, call_id))
+        await off_loop(self, lambda: self.release(key, call_id))
 
 
-async def _off_loop(guard: Guard, function: Callable[[], Any]) -> Any:
+async def off_loop(guard: Guard, function: Callable[[], Any]) -> Any:
+    """Return what a function that uses a guard's store returns, without blocking the loop where the store may wait."""
     if not guard.store.waits:
         return function()
     import asyncio  # noqa: PLC0415  # only where a loop runs

@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 _RUNNING: ContextVar[str] = ContextVar("safetydrift_run", default="")
 
 
+def running_now() -> str:
+    """Return the run of the surrounding `Guard.running` block; empty outside of one."""
+    return _RUNNING.get()
+
+
 class Running:
     """A block in which guarded functions belong to a run; for ``with`` and ``async with``."""
 
@@ -201,5 +206,10 @@ def _call(
 def _with_warning(decision: Decision, result: Any) -> Any:
     """Return a result with the warning behind it, where it is a text; other results cannot carry one."""
     if decision.intervention is Intervention.WARN and isinstance(result, str):
-        return f"{result}\n\n[SafetyDrift: {decision.reason}]"
+        return warned(result, decision.reason)
     return result
+
+
+def warned(result: str, reason: str) -> str:
+    """Return a tool's result with a warning behind it."""
+    return f"{result}\n\n[SafetyDrift: {reason}]"

@@ -31,11 +31,12 @@ SAID = "SafetyDrift"
 
 
 class Reply:
-    """What a hook answers: exit code, standard output, standard error."""
+    """What a hook answers: exit code, standard output, standard error; `said` is what the output says, as an object."""
 
-    __slots__ = ("code", "error", "output")
+    __slots__ = ("code", "error", "output", "said")
 
     def __init__(self, output: dict[str, Any] | None = None, code: int = 0, error: str = "") -> None:
+        self.said = output or {}
         self.output = json.dumps(output) if output else ""
         self.code, self.error = code, error
 
