@@ -3,6 +3,8 @@
 
 PYTHON ?= python3
 VENV ?= .venv
+# Tests run in this many processes; 0 runs them in one, as a debugger wants it.
+WORKERS ?= 2
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
@@ -27,7 +29,7 @@ demo: $(VENV)/run.stamp  ## Fit on real agent runs, report the findings, replay 
 
 test: $(VENV)/dev.stamp lint types imports  ## Lint, types, import contract, tests, docs examples
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -m 'not long' $(PYTEST_ARGS)
+	$(BIN)/coverage run -m pytest -n $(WORKERS) --dist loadfile -m 'not long' $(PYTEST_ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

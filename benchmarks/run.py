@@ -29,6 +29,7 @@ PROGRAMS = (
     "imports",
     "guard_step",
     "hook_process",
+    "mcp_proxy",
     "adapters",
     "markov_counting",
     "markov_horizons",

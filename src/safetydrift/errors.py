@@ -194,6 +194,10 @@ class CallRefusedError(SafetyDriftError, PermissionError):
         super().__init__(str(getattr(decision, "reason", decision)))
 
 
+class MessageError(SafetyDriftError, ValueError):
+    """A message of a protocol cannot be read, or others would read something else in it."""
+
+
 class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
@@ -239,6 +243,7 @@ EXTRA_OF = {
     "agents": "openai-agents",
     "claude_agent_sdk": "claude-sdk",
     "inspect_ai": "collect",
+    "httpx2": "mcp",
     "jinja2": "report",
     "langchain": "langchain",
     "langgraph": "langchain",
@@ -249,6 +254,7 @@ EXTRA_OF = {
     "scipy": "evaluate",
     "sklearn": "evaluate",
     "threadpoolctl": "evaluate",
+    "uvicorn": "mcp",
 }
 """The extra that installs a package some part of SafetyDrift needs."""
 

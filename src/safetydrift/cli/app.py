@@ -25,6 +25,7 @@ VERBS = {
     "hook": "Answer an agent's hooks: what `install` puts into its settings.",
     "install": "Put the guard into an agent's own settings, or take it out.",
     "label": "Read what every tool call did, and count what could not be read.",
+    "mcp": "Guard an MCP server: judge every tool call between it and its client.",
     "policy": "Check a guard's policy, and try it on past runs.",
     "predict": "Write the probability of a violation at every step of every run.",
     "judge": "Ask a language model about the calls that no rule decides, and record its answers.",
