@@ -18,10 +18,27 @@ if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
 _HERE = Path.cwd()
-_NEED_INSPECT = ("approval", "collection", "inspect_entry", "simulated", "tasks", "trial")
-collect_ignore = (
-    [] if find_spec("inspect_ai") else [f"src/safetydrift/scenarios/{name}.py" for name in _NEED_INSPECT]
-)
+_NEEDS = {
+    "agentdojo": ("integrations/agentdojo",),
+    "agents": ("integrations/openai_agents",),
+    "claude_agent_sdk": ("integrations/claude_sdk",),
+    "inspect_ai": (
+        "integrations/inspect",
+        *(
+            f"scenarios/{name}"
+            for name in ("approval", "collection", "inspect_entry", "simulated", "tasks", "trial")
+        ),
+    ),
+    "langchain": ("integrations/langchain",),
+    "pydantic_ai": ("integrations/pydantic_ai",),
+}
+"""What cannot be imported without a package, and so cannot be searched for examples."""
+collect_ignore = [
+    f"src/safetydrift/{name}.py"
+    for package, names in _NEEDS.items()
+    if find_spec(package) is None
+    for name in names
+]
 
 
 def _enter(namespace: MutableMapping[str, Any]) -> None:
