@@ -17,6 +17,7 @@ VERBS = {
     "collect": "Run scenarios with an agent, real or simulated, and keep the logs.",
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
+    "doctor": "Check that an installed guard refuses a probe, and say what is not covered.",
     "drift": "Say whether a deployment's runs still fit a model.",
     "effect": "Say what tool calls do, one JSON line each.",
     "evaluate": "Compare monitors, model files and predictions with honest baselines.",
