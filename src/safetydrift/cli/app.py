@@ -35,6 +35,7 @@ VERBS = {
     "review": "Draw calls for people to review, and compare their decisions with ours.",
     "update": "Add runs of your own to a model.",
     "trial": "Run scenarios with the monitor in the loop, in each intervention, and without it.",
+    "watch": "Watch live runs: probability and its course, last calls, alarms.",
     "scenario": "List, show, verify and begin scenarios: tasks with a sandbox and documented ways to drift.",
 }
 
