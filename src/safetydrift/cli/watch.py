@@ -179,6 +179,7 @@ def _follow(follower: Follower, sessions: Sessions, limit: int, interval: float)
     from rich.live import Live
 
     console = Console(highlight=False)
+    _look(follower, sessions)
     with Live(frame(follower, sessions, limit), console=console, auto_refresh=False, screen=True) as live:
         while True:
             if _look(follower, sessions):
