@@ -252,6 +252,14 @@ def test_a_state_that_is_no_folder_is_told_of(home):
     assert "the state can be kept" in failed(examined("guard", code=3))
 
 
+def test_where_no_hooks_are_that_is_said_and_is_no_failure(home):
+    found = examined(code=0)
+    (told,) = [one for one in found["checks"] if one["part"] == "claude-code"]
+    assert told["status"] == "remark"
+    assert "not guarded" in told["detail"]
+    assert set(found["coverage"]) == {"mcp", "guard"}
+
+
 def test_people_read_what_was_found_and_what_is_not_covered(home):
     install("--one-shot")
     done = CliRunner().invoke(app, ["doctor"])

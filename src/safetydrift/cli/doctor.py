@@ -87,6 +87,8 @@ def _examined(
                 guards.append(found.options)
             else:
                 findings.append(found)
+    else:
+        findings += [] if part else [_not_installed()]
     if "mcp" in parts:
         findings += check_mcp(told, folder / "mcp")
     for number, guard in enumerate(guards):
@@ -94,6 +96,14 @@ def _examined(
         own.mkdir()
         findings += check_guard(guard, own)
     return list(dict.fromkeys(findings)), parts
+
+
+def _not_installed() -> Finding:
+    from safetydrift.integrations.doctor.findings import Finding
+
+    detail = "no settings of yours or of this project name them: Claude Code is not guarded here"
+    repair = "`safetydrift install claude-code`, if it should be"
+    return Finding("claude-code", "the hooks are installed", "remark", detail, repair)
 
 
 def _has_claude_code() -> bool:
