@@ -249,6 +249,7 @@ EXTRA_OF = {
     "langgraph": "langchain",
     "matplotlib": "report",
     "numpy": "fit",
+    "opentelemetry": "otel",
     "pydantic_ai": "judge",
     "redis": "redis",
     "scipy": "evaluate",

@@ -17,6 +17,7 @@ VERBS = {
     "collect": "Run scenarios with an agent, real or simulated, and keep the logs.",
     "corpus": "Build or describe the shipped corpus of derived runs.",
     "demo": "Fit on real agent runs, report the findings, replay three of them.",
+    "doctor": "Check that an installed guard refuses a probe, and say what is not covered.",
     "drift": "Say whether a deployment's runs still fit a model.",
     "effect": "Say what tool calls do, one JSON line each.",
     "evaluate": "Compare monitors, model files and predictions with honest baselines.",
@@ -34,6 +35,7 @@ VERBS = {
     "review": "Draw calls for people to review, and compare their decisions with ours.",
     "update": "Add runs of your own to a model.",
     "trial": "Run scenarios with the monitor in the loop, in each intervention, and without it.",
+    "watch": "Watch live runs: probability and its course, last calls, alarms.",
     "scenario": "List, show, verify and begin scenarios: tasks with a sandbox and documented ways to drift.",
 }
 

@@ -64,7 +64,7 @@ def percent(value: float) -> str:
 
 def emit_json(value: object, output: Path | None = None) -> None:
     """Write JSON to standard output or a file; nan and infinity become null."""
-    text = json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)
+    text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
     if output is None:
         click.echo(text)
     else:
@@ -72,13 +72,14 @@ def emit_json(value: object, output: Path | None = None) -> None:
             stream.write(text.encode() + b"\n")
 
 
-def _plain(value: Any) -> Any:
+def finite(value: Any) -> Any:
+    """Return plain data with null in place of nan and infinity."""
     if isinstance(value, float) and not isfinite(value):
         return None
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): finite(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [finite(item) for item in value]
     return value
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from safetydrift.guard.stores.memory import MemoryStore
     from safetydrift.guard.stores.redis import RedisStore
     from safetydrift.guard.stores.sqlite import SQLiteStore
+    from safetydrift.guard.telemetry import Telemetry
 
 __all__ = [
     "Answer",
@@ -33,6 +34,7 @@ __all__ = [
     "RedisStore",
     "Rule",
     "SQLiteStore",
+    "Telemetry",
     "TerminalApprover",
     "WebhookApprover",
     "load_policy",
@@ -52,6 +54,7 @@ __getattr__, __dir__ = lazy_names(
         "RedisStore": "safetydrift.guard.stores.redis",
         "Rule": "safetydrift.guard.policy",
         "SQLiteStore": "safetydrift.guard.stores.sqlite",
+        "Telemetry": "safetydrift.guard.telemetry",
         "TerminalApprover": "safetydrift.guard.asking",
         "WebhookApprover": "safetydrift.guard.asking",
         "load_policy": "safetydrift.guard.policy_file",

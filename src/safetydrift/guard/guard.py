@@ -18,7 +18,7 @@ from safetydrift.guard.default_policy import default_policy
 from safetydrift.guard.failing import Failures, said
 from safetydrift.guard.judging import Judging, after_asking, answer_of, on_the_same_task
 from safetydrift.guard.keeping import MAX_ATTEMPTS, Keeper
-from safetydrift.guard.opening import opened_log, opened_policy, opened_store
+from safetydrift.guard.opening import opened_log, opened_policy, opened_store, opened_telemetry
 from safetydrift.guard.policy import GuardPolicy
 from safetydrift.guard.redacting import Redactor
 from safetydrift.guard.session import CONFIRMED, REFUSED, RELEASED, Given
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from safetydrift.guard.policy_file import WatchedPolicy
     from safetydrift.guard.session import Session
     from safetydrift.guard.stores.protocol import Store
+    from safetydrift.guard.telemetry import Telemetry
     from safetydrift.monitor.lookup import LookupMonitor
     from safetydrift.monitor.model import Model
     from safetydrift.monitor.session import TrajectoryState
@@ -67,6 +68,8 @@ class Guard(AsyncGuard):
         Reads what a call does; by default with the catalogue the model was fitted with.
     tools
         Names of the tools the agent has, from which a safer one may be named; `wrap` adds to them.
+    telemetry
+        Who is told of decisions (`safetydrift.guard.telemetry`). What fails there changes no decision.
 
     Raises
     ------
@@ -94,6 +97,7 @@ class Guard(AsyncGuard):
         approver: Any = None,
         labeler: Labeler | None = None,
         tools: Iterable[str] = (),
+        telemetry: Telemetry | None = None,
     ) -> None:
         self.monitor: LookupMonitor = monitor_for(model, None, labeler)
         self.model_identity = f"{model.space.identity}/{model.notion.value}/{'+' if model.hazard else '-'}"
@@ -101,6 +105,7 @@ class Guard(AsyncGuard):
         self.store.bind(self.model_identity, model.space)
         self.log = log
         self.approver = approver
+        self.telemetry, self._telemetry_failed = telemetry, False
         self.tools: set[str] = set(tools)
         self.redactor = Redactor(self.monitor.labeler.scan)
         self._keeper = Keeper(self.store)
@@ -128,6 +133,7 @@ class Guard(AsyncGuard):
         config: str | Path | None = None,
         approver: Any = None,
         tools: Iterable[str] = (),
+        telemetry: Telemetry | bool = False,
     ) -> Guard:
         """Return a guard from files.
 
@@ -145,6 +151,8 @@ class Guard(AsyncGuard):
             What is inside the organisation (docs/configuration.md).
         approver, tools
             As for the class.
+        telemetry
+            Whether OpenTelemetry is told of decisions, or a `Telemetry` that says how.
 
         Raises
         ------
@@ -167,6 +175,7 @@ class Guard(AsyncGuard):
             approver=approver,
             labeler=labeler,
             tools=tools,
+            telemetry=opened_telemetry(telemetry),
         )
 
     # -- runs ---------------------------------------------------------------------------------------------
@@ -558,6 +567,20 @@ class Guard(AsyncGuard):
 
     def _recorded(
         self, decision: Decision, call: ToolCall | None = None, position: TrajectoryState | None = None
+    ) -> Decision:
+        """Record a decision and tell of it; see `_logged`."""
+        decision = self._logged(decision, call, position)
+        if self.telemetry is not None:
+            try:
+                self.telemetry.decided(decision, call, self)
+            except Exception as problem:  # noqa: BLE001  # whoever looks on has no say
+                if not self._telemetry_failed:  # said once, so that it cannot fill the log
+                    self._event("telemetry failed", decision.key, decision.call_id, said(problem))
+                self._telemetry_failed = True
+        return decision
+
+    def _logged(
+        self, decision: Decision, call: ToolCall | None, position: TrajectoryState | None
     ) -> Decision:
         """Record a decision; one that cannot be recorded is not given, unless the policy allows what fails."""
         if self.log is None:

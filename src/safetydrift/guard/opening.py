@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from safetydrift.guard.policy import GuardPolicy
     from safetydrift.guard.policy_file import WatchedPolicy
     from safetydrift.guard.stores.protocol import Store
+    from safetydrift.guard.telemetry import Telemetry
 
 
 def opened_policy(policy: Any) -> GuardPolicy | WatchedPolicy | None:
@@ -40,3 +41,13 @@ def opened_log(log: Any) -> DecisionLog | None:
     from safetydrift.guard.decision_log import DecisionLog  # noqa: PLC0415  # not every guard keeps one
 
     return DecisionLog(log)
+
+
+def opened_telemetry(telemetry: Any) -> Telemetry | None:
+    """Return what tells OpenTelemetry of decisions, if it is asked for."""
+    if telemetry is not True:
+        given: Telemetry | None = telemetry or None
+        return given
+    from safetydrift.guard.telemetry import Telemetry  # noqa: PLC0415  # an extra
+
+    return Telemetry()

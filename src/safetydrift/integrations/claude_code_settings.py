@@ -192,12 +192,13 @@ def _without_ours(group: Any, event: str) -> Any:
     """Return a group of handlers without ours; None if nothing is left of it."""
     if not isinstance(group, dict) or not isinstance(group.get("hooks"), list):
         raise ConfigError(f"'hooks.{event}' holds something that is no group of handlers")
-    handlers = [handler for handler in group["hooks"] if not _is_ours(handler)]
+    handlers = [handler for handler in group["hooks"] if not is_ours(handler)]
     if len(handlers) == len(group["hooks"]):
         return group
     return group | {"hooks": handlers} if handlers else None
 
 
-def _is_ours(handler: Any) -> bool:
+def is_ours(handler: Any) -> bool:
+    """Return whether a handler of an event is one of our hooks."""
     line = handler.get("command") if isinstance(handler, dict) else None
     return isinstance(line, str) and any(mark in line.replace("\\", "/") for mark in _OURS)

@@ -21,6 +21,8 @@ from safetydrift.integrations.claude_code import MAX_EVENT, ClaudeCodeHook, Opti
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+ALONE = "SAFETYDRIFT_ALONE"
+"""The environment variable by which hooks are told to leave no resident guard behind."""
 IDLE = 1800.0
 """Seconds without a question after which it ends."""
 PATIENCE = 10.0
@@ -37,6 +39,8 @@ def socket_path(arguments: Sequence[str]) -> str:
 
 def leave_behind(path: str, arguments: Sequence[str]) -> None:
     """Start a resident guard that outlives this process; that it could not be started is no error."""
+    if os.environ.get(ALONE):
+        return
     import subprocess  # noqa: PLC0415  # once per half hour
 
     command = [sys.executable, "-m", "safetydrift", "hook", "serve", path, *arguments]
