@@ -32,6 +32,7 @@ from safetydrift.trace import Ending, Label, Step, ToolCall
 
 SPACE = load_space("flow")
 FACTORS = Factors(SPACE)
+ORIGIN = [dimension.name for dimension in SPACE.dimensions].index("provenance")
 
 
 def effect(**levels):
@@ -151,6 +152,32 @@ def test_every_cell_lies_within_its_factor(walk):
         assert len(asked) == len(NAMES) + len(PROPOSAL_NAMES) == len(sizes)
         assert all(0 <= cell < size for cell, size in zip(asked, sizes, strict=True))
         past, state = FACTORS.after(past, move), SPACE.after(state, move.effect)
+
+
+def banded(past):
+    """The cells of a standing that only count something, up to the highest that is told apart."""
+    return (
+        min(past.n_orders, 3), min(past.network, 6), min(past.irreversible, 6),
+        min(past.new_age, 4) if past.new_age < 99 else 5, min(past.repeats, 4), min(past.failures, 4),
+        min(past.flagged, 4), min(past.foreign, 3), min(past.instructed, 3), min(len(past.tools), 8),
+        min(past.followed, 5), min(past.off_task, 8),
+    )  # fmt: skip
+
+
+@given(st.lists(moves, max_size=40))
+@settings(deadline=None)
+def test_what_is_counted_is_told_apart_up_to_a_bound(walk):
+    past = Covariates.start(task_words("read it"))
+    for move in walk:
+        before, past = past, FACTORS.after(past, move)
+        cells = FACTORS.standing_cells(0, past)
+        assert (cells[2] % 4, *cells[6:12], *cells[13:16], cells[17], cells[20]) == banded(past)
+        assert type(past) is Covariates
+        assert Covariates(*past) == past
+        assert (past.closest, past.worst_origin) == (
+            max(before.closest, past.closeness),
+            max(before.worst_origin, SPACE.digits(move.proposed)[ORIGIN]),
+        )
 
 
 @pytest.mark.parametrize(

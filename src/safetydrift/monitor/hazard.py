@@ -110,10 +110,11 @@ class Score:
         Its numbers.
     """
 
-    __slots__ = ("_of_run", "_of_tools", "weights")
+    __slots__ = ("_of_run", "_of_tools", "_tables", "weights")
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
+        self._tables = weights.tables
         self._of_run = lru_cache(4096)(self._run)
         self._of_tools = lru_cache(4096)(self._tools)
 
@@ -132,7 +133,7 @@ class Score:
         return (
             self._of_run(past.task_words, past.order_words, past.heard_words, pipeline)
             + self._of_tools(tools)
-            + sum(map(getitem, self.weights.tables, cells))
+            + sum(map(getitem, self._tables, cells))
         )
 
     def _run(

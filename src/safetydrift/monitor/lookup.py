@@ -153,30 +153,21 @@ class LookupMonitor:
         past: Covariates | None = None,
     ) -> TrajectoryState:
         """Return where a run stands after an effect, given by its index, and what it has shown by then."""
-        steps = state.steps + 1
+        steps, before, since, space = state.steps + 1, state.state, state.since, self._space
         if state.violated:
             return TrajectoryState(
-                state.category,
-                state.state,
-                steps,
-                state.since,
-                state.violated,
-                history,
-                past,
-                state.pipeline,
+                state.category, before, steps, since, state.violated, history, past, state.pipeline
             )
-        before = state.state
-        after = self._space.successors(before)[effect]
-        since = state.since
+        after = space.successors(before)[effect]
         if after != before:
-            digits = self._space.digits
+            digits = space.digits
             since = tuple(
                 [
                     steps if new > old else step
                     for step, old, new in zip(since, digits(before), digits(after), strict=True)
                 ]
             )
-        violated = self._by_rules and after in self._space.violated
+        violated = self._by_rules and after in space.violated
         return TrajectoryState(state.category, after, steps, since, violated, history, past, state.pipeline)
 
     def pending(self, state: TrajectoryState, effect: int) -> Verdict:
