@@ -21,7 +21,7 @@ def plain_call(call: ToolCall) -> ToolCall:
     """Return a call whose name is a text of reasonable length and whose arguments are a table."""
     name: Any = call.name
     args: Any = call.args
-    if type(name) is str and len(name) <= MAX_NAME and isinstance(args, Mapping):
+    if type(name) is str and len(name) <= MAX_NAME and (type(args) is dict or isinstance(args, Mapping)):
         return call
     malformed = call.malformed
     if not isinstance(args, Mapping):

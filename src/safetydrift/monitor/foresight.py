@@ -122,7 +122,10 @@ class ForesightMonitor(LookupMonitor):
         later = history
         if history is not None:
             later = self.labeler.remember(history, step, effect)
-            orders, heard = bins(later.ordered_since(history)), bins(later.heard_since(history))
+            if later.instructed is not history.instructed:
+                orders = bins(later.ordered_since(history))
+            if later.said is not history.said:
+                heard = bins(later.heard_since(history))
         sources = proposed.sources
         move = Move(_name(step.call), index(proposed), index(effect), proposed.kinds, orders, sources, heard)
         after = self._after(state, move, later)
