@@ -284,6 +284,17 @@ def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
         state, past = monitor.follow(state, move), FACTORS.after(past, move)
 
 
+def test_a_verdict_of_the_tables_is_the_same_built_alone_or_with_all_others():
+    monitor = ForesightMonitor(load_model())
+    for category in ("banking", ""):
+        standing, arriving = monitor.standing(category), monitor.arriving(category)
+        for state in range(0, monitor.model.space.n_states, 37):
+            for found, pending in ((standing[state], False), (arriving[state], True)):
+                assert repr(monitor._built(category, state, pending=pending)) == repr(
+                    found
+                )  # nan is not itself
+
+
 def test_what_the_user_says_later_is_known_at_once_and_weighed_on_its_own(model):
     weights = model.hazard.standing.replace(heard={task_words("ledger")[0]: 2.0})
     monitor = monitor_for(model.replace(hazard=model.hazard.replace(standing=weights)))

@@ -176,7 +176,7 @@ class ForesightMonitor(LookupMonitor):
         return self.advance(state, move.effect, history, past)
 
     def _of_standing(self, category: str, state: int, place: int, violated: bool) -> Verdict:
-        base = self.standing(category)[state]
+        base = self._built(category, state, pending=False)
         curve = self._within[place]
         ends = (
             base.eventually if violated else probability(self._within.score(place), self._hazard.eventually)
@@ -184,7 +184,7 @@ class ForesightMonitor(LookupMonitor):
         return self._informed(base, curve, max(ends, curve[-1]), pending=False)
 
     def _of_proposal(self, category: str, state: int, place: int) -> Verdict:
-        base, curve = self.arriving(category)[state], self._proposed[place]
+        base, curve = self._built(category, state, pending=True), self._proposed[place]
         return self._informed(base, curve, max(base.eventually, curve[-1]), pending=True)
 
     def _informed(

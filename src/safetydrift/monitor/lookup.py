@@ -278,6 +278,14 @@ class LookupMonitor:
             parts.append(f"threshold {promise.threshold:g}: {promise}")
         return "; ".join(parts)
 
+    def _built(self, category: str, state: int, *, pending: bool) -> Verdict:
+        """Return the verdict of the tables about one state, without building those about all others."""
+        table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
+        row = self.model.row_of[state]
+        return self._verdict(
+            table, tuple([curve[row] for curve in table.within]), state, row, pending=pending
+        )
+
     def _build(self, category: str, *, pending: bool) -> tuple[Verdict, ...]:
         table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
         curves = tuple(zip(*table.within, strict=True))
