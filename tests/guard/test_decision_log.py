@@ -247,7 +247,7 @@ WORDS = (
     | st.just('\ud800 \x00 "\\\n')
     | st.text("ab", min_size=2, max_size=3).map(lambda a: a * 8192)
 )
-NUMBERS = st.floats() | st.integers(0, 3) | st.floats(0.0, 1.0)
+NUMBERS = st.sampled_from((0.0, -0.0, 1.0, 1, True)) | st.floats() | st.integers(0, 3) | st.floats(0.0, 1.0)
 
 
 class Named:

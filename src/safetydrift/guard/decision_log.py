@@ -13,6 +13,7 @@ import json
 import os
 from _thread import allocate_lock
 from fcntl import LOCK_EX, LOCK_UN, flock
+from functools import lru_cache
 from hashlib import sha256
 from json.encoder import encode_basestring_ascii as _quoted
 from math import isfinite
@@ -354,20 +355,20 @@ def _canonical_decision(plain: PlainDecision, number: int) -> bytes:
             verdict.basis.value,
             _text(decision.call_id),
             _text(position.category),
-            _number(verdict.high),
+            _again(verdict.high),
             verdict.horizon,
             _text(decision.key),
             _number(decision.latency),
             verdict.state,
-            _number(verdict.low),
+            _again(verdict.low),
             number,
             _text(policy),
-            _number(decision.probability),
+            _again(decision.probability),
             _text(verdict.risk),
             _text(decision.rule),
             position.state,
             position.steps,
-            _number(decision.threshold),
+            _again(decision.threshold),
             _text(tool),
         )
     ).encode("ascii")
@@ -388,6 +389,15 @@ def _number(value: Any) -> str:
     if type(value) is not float:
         return _encoded(_plain(value))
     return repr(round(value, 9)) if isfinite(value) else "null"
+
+
+def _again(value: Any) -> str:
+    """Return what `_number` does for figures of verdicts and rules, which come again and again."""
+    # 0.0 equals -0.0 and 1 equals True, but they are not written alike.
+    return _written(value) if value and type(value) is float else _number(value)
+
+
+_written = lru_cache(1024)(_number)
 
 
 def _text(value: Any) -> str:
