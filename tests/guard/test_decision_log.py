@@ -242,6 +242,30 @@ def test_the_chain_holds_after_a_writer_was_killed(path):
     assert sum(record.get("key") == "next" for record in records(path)) == 30
 
 
+GUARD = """
+import sys, time
+from safetydrift import ToolCall
+from safetydrift.guard import DecisionLog, Guard
+guard = Guard.load(log=DecisionLog(sys.argv[1], delay=1e9))
+guard.session("run", "Look around")
+for number in range(200):
+    decision = guard.propose("run", ToolCall("read_file", {"path": "notes.txt"}), f"c{number}")
+    assert decision.allowed, decision
+    guard.confirm("run", f"c{number}", "x")
+print("decided", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_guard_loses_no_more_than_may_wait(path):
+    killed = subprocess.Popen([sys.executable, "-c", GUARD, str(path)], stdout=subprocess.PIPE, text=True)
+    assert killed.stdout.readline() == "decided\n"
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate(timeout=60)
+    assert verify(path).holds
+    assert 200 - 63 <= sum(record["event"] == "decision" for record in records(path)) < 200
+
+
 WORDS = (
     st.text(max_size=20)
     | st.just('\ud800 \x00 "\\\n')

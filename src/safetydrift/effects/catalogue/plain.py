@@ -40,6 +40,8 @@ def texts(value: object, where: str) -> tuple[str, ...]:
     """Return a list of texts."""
     if not isinstance(value, list):
         raise CatalogueError(f"{where}: expected a list of texts, got {value!r}")
+    if all(value) and set(map(type, value)) <= {str}:
+        return tuple(value)
     return tuple([text(item, where) for item in value])
 
 
@@ -88,6 +90,8 @@ class Entry:
     def text(self, key: str, *, required: bool = False) -> str:
         """Return a text; empty where it is missing and need not be there."""
         value = self.required(key) if required else self.get(key)
+        if type(value) is str and value:
+            return value
         return "" if value is None else text(value, f"{self.where}: {key}")
 
     def texts(self, key: str) -> tuple[str, ...]:
