@@ -39,7 +39,7 @@ def call_digest(call: ToolCall) -> str:
 
 def as_text(value: object) -> str:
     """Return what a tool gave as the text that a model would see; never more than `MAX_RESULT` characters."""
-    if isinstance(value, bytes | bytearray | memoryview):
+    if type(value) is not str and isinstance(value, bytes | bytearray | memoryview):
         value = bytes(value).decode("utf-8", "replace")
     text = value if isinstance(value, str) else _written(value)
     if len(text) <= MAX_RESULT:
