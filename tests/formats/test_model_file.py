@@ -1,4 +1,5 @@
 import json
+import math
 import operator
 from hashlib import sha256
 
@@ -121,6 +122,7 @@ def test_what_is_no_model_is_refused_by_name(tmp_path, content, message):
         (in_table(lambda table: table["within"][2].__setitem__(0, 0.9)), "falls as the horizon grows"),
         (in_table(lambda table: table.__setitem__("within", [])), "no horizon"),
         (in_table(lambda table: table["eventually"].__setitem__(0, 1.5)), "1.5, which is no probability"),
+        (in_table(lambda table: table["arrival"].__setitem__(1, math.nan)), "nan, which is no probability"),
         (in_table(lambda table: table["eventually"].__setitem__(0, "x")), "'x', which is no probability"),
         (in_table(lambda table: table["uncertain"][1].__setitem__(0, 9)), "9, which is no probability"),
         (in_table(lambda table: table["arrival"].__setitem__(0, 7.5)), "7.5, which is no probability"),

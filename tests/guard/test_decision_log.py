@@ -12,9 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from safetydrift.errors import DecisionLogError
-from safetydrift.guard import DecisionLog, GuardPolicy, Rule
+from safetydrift.guard import Decision, DecisionLog, GuardPolicy, Rule
+from safetydrift.guard import decision_log as module
 from safetydrift.guard.decision_log import records, verify
-from safetydrift.monitor.verdict import Intervention
+from safetydrift.monitor.session import TrajectoryState
+from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 from safetydrift.trace import ToolCall
 
 CALL = ToolCall("bash", {"command": "ls", "password": "hunter2hunter2"})
@@ -238,3 +240,90 @@ def test_the_chain_holds_after_a_writer_was_killed(path):
     assert not found.torn
     assert sum(record.get("key") == "killed" for record in records(path)) > 20
     assert sum(record.get("key") == "next" for record in records(path)) == 30
+
+
+GUARD = """
+import sys, time
+from safetydrift import ToolCall
+from safetydrift.guard import DecisionLog, Guard
+guard = Guard.load(log=DecisionLog(sys.argv[1], delay=1e9))
+guard.session("run", "Look around")
+for number in range(200):
+    decision = guard.propose("run", ToolCall("read_file", {"path": "notes.txt"}), f"c{number}")
+    assert decision.allowed, decision
+    guard.confirm("run", f"c{number}", "x")
+print("decided", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_killed_guard_loses_no_more_than_may_wait(path):
+    killed = subprocess.Popen([sys.executable, "-c", GUARD, str(path)], stdout=subprocess.PIPE, text=True)
+    assert killed.stdout.readline() == "decided\n"
+    killed.send_signal(signal.SIGKILL)
+    killed.communicate(timeout=60)
+    assert verify(path).holds
+    assert 200 - 63 <= sum(record["event"] == "decision" for record in records(path)) < 200
+
+
+WORDS = (
+    st.text(max_size=20)
+    | st.just('\ud800 \x00 "\\\n')
+    | st.text("ab", min_size=2, max_size=3).map(lambda a: a * 8192)
+)
+NUMBERS = st.sampled_from((0.0, -0.0, 1.0, 1, True)) | st.floats() | st.integers(0, 3) | st.floats(0.0, 1.0)
+
+
+class Named:
+    policy_name = "ours"
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_a_call_that_goes_ahead_is_written_as_every_other_record_is(tmp_path_factory, data):
+    draw = data.draw
+    verdict = Verdict(
+        state=draw(st.integers(0, 10**6)),
+        risk=draw(WORDS),
+        probability=0.5,
+        horizon=draw(st.integers(1, 100)),
+        within=(),
+        eventually=0.5,
+        uncertain=0.0,
+        basis=draw(st.sampled_from(Basis)),
+        alarm=False,
+        intervention=Intervention.ALLOW,
+        low=draw(NUMBERS),
+        high=draw(NUMBERS),
+    )
+    decision = Decision(
+        Intervention.ALLOW,
+        rule=draw(WORDS),
+        probability=draw(NUMBERS),
+        threshold=draw(NUMBERS),
+        verdict=verdict,
+        latency=draw(NUMBERS),
+        key=draw(WORDS | st.integers()),
+        call_id=draw(WORDS),
+    )
+    position = TrajectoryState(draw(WORDS), draw(st.integers(0, 10**6)), draw(st.integers(0)), (0,))
+    call = ToolCall(draw(WORDS))
+    with DecisionLog(tmp_path_factory.mktemp("log") / "log") as log:
+        log.decision(decision, call, position, Named())
+        (plain,) = log._waiting
+        whole = log._record(decision, call, position, Named()) | {"at": plain[0]}
+        assert type(plain) is tuple
+        assert module._chained(plain, 7, "0") == module._chained(whole, 7, "0")
+
+
+def test_what_waits_is_written_as_it_was_decided(make, path):
+    guard = make(log=DecisionLog(path))
+    guard.session("run", "Look around")
+    guard.propose("run", CALL, "c1")
+    guard.policy = GuardPolicy(name="another")
+    guard.propose("run", CALL, "c2")
+    guard.close()
+    found = [record["policy"] for record in records(path) if record["event"] == "decision"]
+    assert found[1] == "another"
+    assert found[0] != "another"
+    assert verify(path).holds

@@ -32,6 +32,7 @@ from safetydrift.trace import Ending, Label, Step, ToolCall
 
 SPACE = load_space("flow")
 FACTORS = Factors(SPACE)
+ORIGIN = [dimension.name for dimension in SPACE.dimensions].index("provenance")
 
 
 def effect(**levels):
@@ -153,6 +154,32 @@ def test_every_cell_lies_within_its_factor(walk):
         past, state = FACTORS.after(past, move), SPACE.after(state, move.effect)
 
 
+def banded(past):
+    """The cells of a standing that only count something, up to the highest that is told apart."""
+    return (
+        min(past.n_orders, 3), min(past.network, 6), min(past.irreversible, 6),
+        min(past.new_age, 4) if past.new_age < 99 else 5, min(past.repeats, 4), min(past.failures, 4),
+        min(past.flagged, 4), min(past.foreign, 3), min(past.instructed, 3), min(len(past.tools), 8),
+        min(past.followed, 5), min(past.off_task, 8),
+    )  # fmt: skip
+
+
+@given(st.lists(moves, max_size=40))
+@settings(deadline=None)
+def test_what_is_counted_is_told_apart_up_to_a_bound(walk):
+    past = Covariates.start(task_words("read it"))
+    for move in walk:
+        before, past = past, FACTORS.after(past, move)
+        cells = FACTORS.standing_cells(0, past)
+        assert (cells[2] % 4, *cells[6:12], *cells[13:16], cells[17], cells[20]) == banded(past)
+        assert type(past) is Covariates
+        assert Covariates(*past) == past
+        assert (past.closest, past.worst_origin) == (
+            max(before.closest, past.closeness),
+            max(before.worst_origin, SPACE.digits(move.proposed)[ORIGIN]),
+        )
+
+
 @pytest.mark.parametrize(
     ("tool", "said", "expected"),
     [
@@ -255,6 +282,17 @@ def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
         )
         assert monitor.foresee(state, move) == monitor.foresee(state, move.replace(heard=(3,)))
         state, past = monitor.follow(state, move), FACTORS.after(past, move)
+
+
+def test_a_verdict_of_the_tables_is_the_same_built_alone_or_with_all_others():
+    monitor = ForesightMonitor(load_model())
+    for category in ("banking", ""):
+        standing, arriving = monitor.standing(category), monitor.arriving(category)
+        for state in range(0, monitor.model.space.n_states, 37):
+            for found, pending in ((standing[state], False), (arriving[state], True)):
+                assert repr(monitor._built(category, state, pending=pending)) == repr(
+                    found
+                )  # nan is not itself
 
 
 def test_what_the_user_says_later_is_known_at_once_and_weighed_on_its_own(model):

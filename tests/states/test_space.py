@@ -192,3 +192,18 @@ def test_unknown_levels_are_errors_and_never_the_lowest(paper):
         paper.effect_index(Effect({"data": "secretive", "tool": "network", "reversibility": "partially"}))
     with pytest.raises(SpaceError, match="no dimension 'colour'"):
         paper.encode({"colour": "red"})
+
+
+@given(spaces())
+def test_the_first_rule_that_holds_decides_every_state(space):
+    for state in range(space.n_states):
+        digits = space.digits(state)
+        first = next(
+            rule
+            for rule in space.rules
+            if all(
+                low <= digit <= high
+                for digit, (low, high) in zip(digits, rule.bounds(space.dimensions), strict=True)
+            )
+        )
+        assert space.risk_name(state) == first.risk

@@ -54,9 +54,16 @@ def _answer_hooks(words: list[str]) -> None:
     if words[:1] != ["hook"] or {"-h", "--help"} & set(words):
         return
     if words[1:2] == ["claude-code"]:
-        from safetydrift.integrations.claude_code import main as answer
+        import gc
 
-        raise SystemExit(answer(words[2:]))
+        # The process answers one event and ends: looking for garbage would only go through the model again and again.
+        gc.disable()
+        try:
+            from safetydrift.integrations.claude_code import main as answer
+
+            raise SystemExit(answer(words[2:]))
+        finally:
+            gc.enable()
     if words[1:2] == ["serve"] and len(words) > 2:  # noqa: PLR2004
         from safetydrift.integrations.resident import serve
 

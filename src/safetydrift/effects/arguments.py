@@ -30,7 +30,7 @@ SHORTEST_CONTENT = 4
 
 def table(value: object) -> Mapping[str, object] | None:
     """Return a table, None for anything else."""
-    return value if isinstance(value, Mapping) else None
+    return value if type(value) is dict or isinstance(value, Mapping) else None
 
 
 def texts(value: object) -> list[str] | None:

@@ -5,7 +5,8 @@ A model decides what is safe, so a table is believed only if it is one that a fi
 
 from __future__ import annotations
 
-from math import inf, nan
+from math import inf, isnan, nan
+from operator import gt
 
 from safetydrift.monitor.model import RiskTable
 from safetydrift.monitor.outlook import Bounds, Endings
@@ -125,6 +126,12 @@ def _curve(part: Any, name: str, n_rows: int, visited: list[Any]) -> tuple[tuple
 
 def _probabilities(values: list[Any], name: str, visited: list[Any] | None = None) -> tuple[float, ...]:
     """Return probabilities; null stands for unknown, and only where nobody ever went on."""
+    unknown = [row for row, value in enumerate(values) if value is None]
+    known = [value for value in values if value is not None] if unknown else values
+    if _surely_probabilities(known) and not (visited and any(visited[row] for row in unknown)):
+        if not unknown:
+            return tuple(map(float, values))
+        return tuple([nan if value is None else float(value) for value in values])
     for row, value in enumerate(values):
         if value is None:
             if visited is not None and visited[row]:
@@ -134,11 +141,24 @@ def _probabilities(values: list[Any], name: str, visited: list[Any] | None = Non
     return tuple([nan if value is None else float(value) for value in values])
 
 
+def _surely_probabilities(values: list[Any]) -> bool:
+    """Return whether values are probabilities, all of them at once; no look at each says which is none."""
+    return (
+        set(map(type, values)) <= {float, int}
+        and min(values, default=0) >= 0
+        and max(values, default=0) <= 1
+        and not isnan(sum(values))  # neither `min` nor `max` is sure to find a nan
+    )
+
+
 def _check_growth(within: tuple[tuple[float, ...], ...], eventually: tuple[float, ...]) -> None:
     if any(value > 0 for value in within[0]):
         raise ValueError("a violation within no steps at all")
     for sooner, later in zip(within, (*within[1:], eventually), strict=True):
-        if any(earlier > after * (1.0 + _ROUNDING) for earlier, after in zip(sooner, later, strict=True)):
+        # What does not fall at all needs no second look.
+        if any(map(gt, sooner, later)) and any(
+            earlier > after * (1.0 + _ROUNDING) for earlier, after in zip(sooner, later, strict=True)
+        ):
             raise ValueError("a probability that falls as the horizon grows")
 
 

@@ -11,8 +11,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.monitor.verdict import Verdict
 
-_GOES_AHEAD = frozenset((Intervention.ALLOW, Intervention.WARN))
-_REFUSED = frozenset((Intervention.BLOCK, Intervention.SUGGEST))
+# Compared by identity: asked about every call, and an Enum is hashed by a function in Python.
+_ALLOW, _WARN = Intervention.ALLOW, Intervention.WARN
+_SUGGEST, _BLOCK = Intervention.SUGGEST, Intervention.BLOCK
 
 
 class Decision(Value):
@@ -123,12 +124,12 @@ class Decision(Value):
     @property
     def allowed(self) -> bool:
         """Whether the call may be made now. False while a person has yet to agree."""
-        return self.intervention in _GOES_AHEAD
+        return self.intervention is _ALLOW or self.intervention is _WARN
 
     @property
     def refused(self) -> bool:
         """Whether the call must not be made, whatever a person might say."""
-        return self.intervention in _REFUSED
+        return self.intervention is _BLOCK or self.intervention is _SUGGEST
 
     @property
     def asks(self) -> bool:

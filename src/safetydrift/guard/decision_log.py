@@ -13,7 +13,9 @@ import json
 import os
 from _thread import allocate_lock
 from fcntl import LOCK_EX, LOCK_UN, flock
+from functools import lru_cache
 from hashlib import sha256
+from json.encoder import encode_basestring_ascii as _quoted
 from math import isfinite
 from time import monotonic, time
 
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from safetydrift.guard.guard import Guard
     from safetydrift.monitor.session import TrajectoryState
     from safetydrift.trace import ToolCall
+
+    PlainDecision = tuple[float, Decision, str, TrajectoryState, str]
+    """When it was made, the decision, the tool, where the run stood, and the policy in force."""
 
 LOG_FORMAT = "safetydrift.decisions/1"
 START = "0" * 64
@@ -81,7 +86,7 @@ class DecisionLog:
     ) -> None:
         self.path = os.fspath(path)
         self.buffer, self.delay, self.arguments, self.sync = max(1, buffer), delay, arguments, sync
-        self._waiting: list[dict[str, Any]] = []
+        self._waiting: list[dict[str, Any] | PlainDecision] = []
         self._since = 0.0
         self._lock = allocate_lock()
         try:
@@ -102,14 +107,22 @@ class DecisionLog:
         DecisionLogError
             If it cannot be written; it is not kept for later then.
         """
-        record = self._record(decision, call, position, guard)
         at_once = decision.intervention is not Intervention.ALLOW or decision.would_be is not None
-        self._add(record, at_once=at_once)
+        if at_once or self.arguments or call is None or position is None or not _says_no_more(decision):
+            record = self._record(decision, call, position, guard)
+            record["at"] = time()
+            self._add(record, at_once=at_once)
+        else:
+            # Nothing of this can change any more, so that it need not be written out before it is flushed.
+            plain = (time(), decision, call.name, position, guard.policy_name)
+            self._add(plain, at_once=False)
 
     def event(self, what: str, *, key: str = "", call_id: str = "", detail: str = "") -> None:
         """Record something that is no decision; it is written at once."""
-        record = {"event": what, "key": key, "call_id": call_id, "detail": detail}
-        self._add({name: value for name, value in record.items() if value}, at_once=True)
+        said = {"event": what, "key": key, "call_id": call_id, "detail": detail}
+        record: dict[str, Any] = {name: value for name, value in said.items() if value}
+        record["at"] = time()
+        self._add(record, at_once=True)
 
     def flush(self) -> None:
         """Write what waits."""
@@ -170,8 +183,7 @@ class DecisionLog:
             record["shadow"] = decision.would_be.value
         return record
 
-    def _add(self, record: dict[str, Any], *, at_once: bool) -> None:
-        record["at"] = time()
+    def _add(self, record: dict[str, Any] | PlainDecision, *, at_once: bool) -> None:
         with self._lock:
             now = monotonic()
             if not self._waiting:
@@ -195,7 +207,7 @@ class DecisionLog:
         except OSError as error:
             raise DecisionLogError(f"{self.path}: cannot be written: {error.strerror or error}") from error
 
-    def _append(self, file: int, waiting: list[dict[str, Any]]) -> None:
+    def _append(self, file: int, waiting: list[dict[str, Any] | PlainDecision]) -> None:
         size = os.fstat(file).st_size
         number, digest, torn = _end_of_chain(file, size, self.path)
         lines = bytearray(b"\n" if torn else b"")
@@ -303,9 +315,12 @@ def records(path: str | PathLike[str]) -> Iterator[dict[str, Any]]:
                 yield record
 
 
-def _chained(record: dict[str, Any], number: int, before: str) -> tuple[bytes, str]:
+def _chained(record: dict[str, Any] | PlainDecision, number: int, before: str) -> tuple[bytes, str]:
     """Return a record as a line, and its digest."""
-    body = _canonical({name: _plain(value) for name, value in record.items()} | {"n": number})
+    if isinstance(record, tuple):
+        body = _canonical_decision(record, number)
+    else:
+        body = _canonical({name: _plain(value) for name, value in record.items()} | {"n": number})
     digest = sha256(before.encode() + body).hexdigest()
     line = b'%s,"before":"%s","digest":"%s"}\n' % (body[:-1], before.encode(), digest.encode())
     if len(line) > MAX_LINE:
@@ -319,6 +334,74 @@ _encoded = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 def _canonical(record: dict[str, Any]) -> bytes:
     """Return the one way to write a record: keys in order, no blanks, ASCII."""
     return _encoded(record).encode("ascii")
+
+
+_PLAIN = (
+    '{"at":%s,"basis":"%s","call_id":%s,"category":%s,"event":"decision","high":%s,"horizon":%d,'
+    '"intervention":"allow","key":%s,"latency":%s,"leads_to":%d,"low":%s,"n":%d,"policy":%s,"probability":%s,'
+    '"risk":%s,"rule":%s,"state":%d,"steps":%d,"threshold":%s,"tool":%s}'
+)
+"""How `_canonical` writes a call that goes ahead without a remark: by far the most of all records."""
+
+
+def _canonical_decision(plain: PlainDecision, number: int) -> bytes:
+    """Return what `_canonical` gives for the record of a call that goes ahead without a remark."""
+    at, decision, tool, position, policy = plain
+    verdict: Any = decision.verdict
+    return (
+        _PLAIN
+        % (
+            _number(at),
+            verdict.basis.value,
+            _text(decision.call_id),
+            _text(position.category),
+            _again(verdict.high),
+            verdict.horizon,
+            _text(decision.key),
+            _number(decision.latency),
+            verdict.state,
+            _again(verdict.low),
+            number,
+            _text(policy),
+            _again(decision.probability),
+            _text(verdict.risk),
+            _text(decision.rule),
+            position.state,
+            position.steps,
+            _again(decision.threshold),
+            _text(tool),
+        )
+    ).encode("ascii")
+
+
+def _says_no_more(decision: Decision) -> bool:
+    """Return whether `_PLAIN` has a place for everything that is to be recorded of a call that goes ahead."""
+    return decision.verdict is not None and not (
+        decision.reason
+        or decision.explanation
+        or decision.alternative
+        or decision.error
+        or decision.answered_by
+    )
+
+
+def _number(value: Any) -> str:
+    if type(value) is not float:
+        return _encoded(_plain(value))
+    return repr(round(value, 9)) if isfinite(value) else "null"
+
+
+def _again(value: Any) -> str:
+    """Return what `_number` does for figures of verdicts and rules, which come again and again."""
+    # 0.0 equals -0.0 and 1 equals True, but they are not written alike.
+    return _written(value) if value and type(value) is float else _number(value)
+
+
+_written = lru_cache(1024)(_number)
+
+
+def _text(value: Any) -> str:
+    return _quoted(value[:MAX_ARGUMENTS]) if type(value) is str else _encoded(_plain(value))
 
 
 def _plain(value: Any) -> Any:

@@ -482,28 +482,32 @@ class Guard(AsyncGuard):
         keeper, judging = self._keeper, self._judging
         line = keeper.lineage(key)
         with keeper.locked(line):
-            session, _ = keeper.read(key)
-            given = session.answers.get(call_id)
+            read = keeper.read(key)
+            given = read[0].answers.get(call_id)
             if given is not None and given.status == CONFIRMED:
-                return self.monitor.verdict(session.position)
+                return self.monitor.verdict(read[0].position)
             unexpected = given is None or given.status == REFUSED
 
+            found: Verdict | None = None
+
             def confirm(one: Session) -> None:
+                nonlocal found
                 mine = one.key == key
                 reservation = one.reserved.pop(call_id if mine else _rolled(key, call_id), None)
                 if mine or unexpected or reservation is not None:
-                    judging.fold(one, reservation, text, failure, call)
+                    found = judging.fold(one, reservation, text, failure, call)
                 if mine and given is None:
                     nothing = Decision(Intervention.ALLOW, rule="never proposed", key=key, call_id=call_id)
                     one.remember(call_id, Given("", nothing, CONFIRMED))
                 if mine:
                     one.settle(call_id, CONFIRMED)
 
-            for one in reversed(line):  # the part last: once it says so, all of them have it
-                session = keeper.kept(one, confirm)
+            for one in line[:0:-1]:  # the part last: once it says so, all of them have it
+                keeper.kept(one, confirm)
+            keeper.kept(key, confirm, read)
         if unexpected:
             self._event("made without being allowed", key, call_id)
-        return self.monitor.verdict(session.position)
+        return found
 
     def _answered(self, key: str, call_id: str, answer: Answer) -> Decision:
         """Make the decision final that waited for a person."""

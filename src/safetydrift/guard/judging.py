@@ -182,8 +182,11 @@ class Judging:
         result: str | None,
         error: str | None,
         call: ToolCall | None = None,
-    ) -> None:
-        """Move a run on by a call that was made; one that nobody proposed or described is taken for the worst."""
+    ) -> Verdict:
+        """Move a run on by a call that was made, and return the finding about where it stands then.
+
+        A call that nobody proposed or described is taken for the worst.
+        """
         effect = None
         if reservation is not None:
             effect = reservation.effect
@@ -191,10 +194,12 @@ class Judging:
         elif call is None:
             call = ToolCall("", malformed="")
         before = session.position
-        after, _ = self.monitor.check(before, Step(call, result, error), effect)
+        after, verdict = self.monitor.check(before, Step(call, result, error), effect)
         if after.past is not None and before.past is not None and len(after.past.tools) > MAX_TOOLS:
             after = after.replace(past=after.past._replace(tools=before.past.tools))
+            verdict = self.monitor.verdict(after)
         session.position = after
+        return verdict
 
 
 def on_the_same_task(begun: TrajectoryState, whole: Session) -> TrajectoryState:

@@ -14,6 +14,7 @@ from safetydrift.guard.session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from _thread import LockType
     from collections.abc import Callable, Sequence
     from typing import Any
 
@@ -45,8 +46,10 @@ class Keeper:
         self._parents: dict[str, str] = {}
         self._doubts: dict[str, str] = {}
 
-    def locked(self, keys: Sequence[str]) -> Locks:
+    def locked(self, keys: Sequence[str]) -> Locks | LockType:
         """Return the locks of some sessions, for ``with``."""
+        if len(keys) == 1:
+            return self._locks[hash(keys[0]) % _STRIPES]
         return Locks([self._locks[one] for one in sorted({hash(key) % _STRIPES for key in keys})])
 
     def read(self, key: str) -> tuple[Session, int]:
@@ -137,8 +140,15 @@ class Keeper:
             for key in reversed(line):
                 self.kept(key, change)
 
-    def kept(self, key: str, change: Callable[[Session], None]) -> Session:
+    def kept(
+        self, key: str, change: Callable[[Session], None], read: tuple[Session, int] | None = None
+    ) -> Session:
         """Change one session, whose lock is held, until it is kept; return it.
+
+        Parameters
+        ----------
+        read
+            The session and its version, if it was read under this lock already.
 
         Raises
         ------
@@ -146,10 +156,11 @@ class Keeper:
             If it is not there, or could not be kept.
         """
         for _ in range(MAX_ATTEMPTS):
-            session, version = self.read(key)
+            session, version = read or self.read(key)
             change(session)
             if self.store.write(key, session, version):
                 return session
+            read = None
         raise self.crowded(key)
 
     def all_kept(self, read: Sequence[tuple[Session, int]]) -> bool:

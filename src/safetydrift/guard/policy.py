@@ -13,7 +13,7 @@ from math import isnan, nan
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.effects.catalogue.globs import Globs
 from safetydrift.monitor.verdict import Basis, Intervention
-from safetydrift.value import Value
+from safetydrift.value import Value, set_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,7 +84,12 @@ class Call(Value):
     def __init__(
         self, tool: str, category: str, effect: Effect, verdict: Verdict, standing: float = nan
     ) -> None:
-        self._fill(tool=tool, category=category, effect=effect, verdict=verdict, standing=standing)
+        # One is made for every call, and so is a finding.
+        set_field(self, "tool", tool)
+        set_field(self, "category", category)
+        set_field(self, "effect", effect)
+        set_field(self, "verdict", verdict)
+        set_field(self, "standing", standing)
 
 
 class Finding(Value):
@@ -111,7 +116,10 @@ class Finding(Value):
     def __init__(
         self, intervention: Intervention, rule: str, reason: str = "", threshold: float = nan
     ) -> None:
-        self._fill(intervention=intervention, rule=rule, reason=reason, threshold=threshold)
+        set_field(self, "intervention", intervention)
+        set_field(self, "rule", rule)
+        set_field(self, "reason", reason)
+        set_field(self, "threshold", threshold)
 
 
 class Rule(Value):
@@ -227,7 +235,7 @@ class Rule(Value):
         if self.categories and call.category not in self.categories:
             return False
         effect = call.effect
-        if self.kinds and set(self.kinds).isdisjoint(effect.kinds):
+        if self.kinds and (not effect.kinds or set(self.kinds).isdisjoint(effect.kinds)):
             return False
         if self.severity and SEVERITIES.index(policy.severity(effect.kinds)) < SEVERITIES.index(
             self.severity
@@ -430,8 +438,11 @@ class GuardPolicy(Value):
     @property
     def asks_standing(self) -> bool:
         """Whether a rule looks at where the run stands before the call."""
-        rules = (*self.never, *self.always_ask, *self.when)
-        return bool(rules) and not all(isnan(rule.standing) for rule in rules)
+        for rules in (self.never, self.always_ask, self.when):
+            for rule in rules:
+                if not isnan(rule.standing):
+                    return True
+        return False
 
     @property
     def opens_on_failure(self) -> tuple[str, ...]:

@@ -113,7 +113,10 @@ class Session:
         answers = self.answers
         answers.pop(call_id, None)  # its place is now the last
         if len(answers) >= MAX_ANSWERS:
-            del answers[next(old for old in answers if old not in self.reserved)]
+            for old in answers:
+                if old not in self.reserved:
+                    del answers[old]
+                    break
         answers[call_id] = given
 
     def settle(self, call_id: str, status: str) -> None:

@@ -21,7 +21,7 @@ def plain_call(call: ToolCall) -> ToolCall:
     """Return a call whose name is a text of reasonable length and whose arguments are a table."""
     name: Any = call.name
     args: Any = call.args
-    if type(name) is str and len(name) <= MAX_NAME and isinstance(args, Mapping):
+    if type(name) is str and len(name) <= MAX_NAME and (type(args) is dict or isinstance(args, Mapping)):
         return call
     malformed = call.malformed
     if not isinstance(args, Mapping):
@@ -39,7 +39,7 @@ def call_digest(call: ToolCall) -> str:
 
 def as_text(value: object) -> str:
     """Return what a tool gave as the text that a model would see; never more than `MAX_RESULT` characters."""
-    if isinstance(value, bytes | bytearray | memoryview):
+    if type(value) is not str and isinstance(value, bytes | bytearray | memoryview):
         value = bytes(value).decode("utf-8", "replace")
     text = value if isinstance(value, str) else _written(value)
     if len(text) <= MAX_RESULT:

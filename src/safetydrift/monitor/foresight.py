@@ -122,7 +122,10 @@ class ForesightMonitor(LookupMonitor):
         later = history
         if history is not None:
             later = self.labeler.remember(history, step, effect)
-            orders, heard = bins(later.ordered_since(history)), bins(later.heard_since(history))
+            if later.instructed is not history.instructed:
+                orders = bins(later.ordered_since(history))
+            if later.said is not history.said:
+                heard = bins(later.heard_since(history))
         sources = proposed.sources
         move = Move(_name(step.call), index(proposed), index(effect), proposed.kinds, orders, sources, heard)
         after = self._after(state, move, later)
@@ -173,7 +176,7 @@ class ForesightMonitor(LookupMonitor):
         return self.advance(state, move.effect, history, past)
 
     def _of_standing(self, category: str, state: int, place: int, violated: bool) -> Verdict:
-        base = self.standing(category)[state]
+        base = self._built(category, state, pending=False)
         curve = self._within[place]
         ends = (
             base.eventually if violated else probability(self._within.score(place), self._hazard.eventually)
@@ -181,7 +184,7 @@ class ForesightMonitor(LookupMonitor):
         return self._informed(base, curve, max(ends, curve[-1]), pending=False)
 
     def _of_proposal(self, category: str, state: int, place: int) -> Verdict:
-        base, curve = self.arriving(category)[state], self._proposed[place]
+        base, curve = self._built(category, state, pending=True), self._proposed[place]
         return self._informed(base, curve, max(base.eventually, curve[-1]), pending=True)
 
     def _informed(

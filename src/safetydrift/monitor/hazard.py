@@ -110,10 +110,11 @@ class Score:
         Its numbers.
     """
 
-    __slots__ = ("_of_run", "_of_tools", "weights")
+    __slots__ = ("_of_run", "_of_tools", "_tables", "weights")
 
     def __init__(self, weights: Weights) -> None:
         self.weights = weights
+        self._tables = weights.tables
         self._of_run = lru_cache(4096)(self._run)
         self._of_tools = lru_cache(4096)(self._tools)
 
@@ -132,7 +133,7 @@ class Score:
         return (
             self._of_run(past.task_words, past.order_words, past.heard_words, pipeline)
             + self._of_tools(tools)
-            + sum(map(getitem, self.weights.tables, cells))
+            + sum(map(getitem, self._tables, cells))
         )
 
     def _run(
@@ -202,7 +203,7 @@ class Hazard(Value):
 
 
 class Curves:
-    """Probabilities by horizon, looked up by a rounded score.
+    """Probabilities by horizon, looked up by a rounded score; a row is worked out when it is first asked for.
 
     Parameters
     ----------
@@ -210,12 +211,11 @@ class Curves:
         The link of every horizon, from 1 on.
     """
 
-    __slots__ = ("_rows",)
+    __slots__ = ("_links", "_rows")
 
     def __init__(self, links: Links) -> None:
-        self._rows = tuple(
-            [_curve(self.score(place), links) for place in range(2 * int(HIGHEST_SCORE * FINENESS) + 1)]
-        )
+        self._links = links
+        self._rows: list[tuple[float, ...] | None] = [None] * (2 * int(HIGHEST_SCORE * FINENESS) + 1)
 
     def place(self, score: float) -> int:
         """Return the row of a score."""
@@ -228,7 +228,10 @@ class Curves:
 
     def __getitem__(self, place: int) -> tuple[float, ...]:
         """Return the probability within h steps, h = 0, 1, ..; it never falls with h."""
-        return self._rows[place]
+        row = self._rows[place]
+        if row is None:
+            row = self._rows[place] = _curve(self.score(place), self._links)
+        return row
 
 
 def probability(score: float, link: tuple[float, float]) -> float:

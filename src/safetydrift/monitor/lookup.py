@@ -153,30 +153,21 @@ class LookupMonitor:
         past: Covariates | None = None,
     ) -> TrajectoryState:
         """Return where a run stands after an effect, given by its index, and what it has shown by then."""
-        steps = state.steps + 1
+        steps, before, since, space = state.steps + 1, state.state, state.since, self._space
         if state.violated:
             return TrajectoryState(
-                state.category,
-                state.state,
-                steps,
-                state.since,
-                state.violated,
-                history,
-                past,
-                state.pipeline,
+                state.category, before, steps, since, state.violated, history, past, state.pipeline
             )
-        before = state.state
-        after = self._space.successors(before)[effect]
-        since = state.since
+        after = space.successors(before)[effect]
         if after != before:
-            digits = self._space.digits
+            digits = space.digits
             since = tuple(
                 [
                     steps if new > old else step
                     for step, old, new in zip(since, digits(before), digits(after), strict=True)
                 ]
             )
-        violated = self._by_rules and after in self._space.violated
+        violated = self._by_rules and after in space.violated
         return TrajectoryState(state.category, after, steps, since, violated, history, past, state.pipeline)
 
     def pending(self, state: TrajectoryState, effect: int) -> Verdict:
@@ -286,6 +277,14 @@ class LookupMonitor:
         if promise is not None and self.policy == self.model.policy:
             parts.append(f"threshold {promise.threshold:g}: {promise}")
         return "; ".join(parts)
+
+    def _built(self, category: str, state: int, *, pending: bool) -> Verdict:
+        """Return the verdict of the tables about one state, without building those about all others."""
+        table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
+        row = self.model.row_of[state]
+        return self._verdict(
+            table, tuple([curve[row] for curve in table.within]), state, row, pending=pending
+        )
 
     def _build(self, category: str, *, pending: bool) -> tuple[Verdict, ...]:
         table = self.model.tables.get(category) or self.model.tables[AGGREGATE]

@@ -277,18 +277,21 @@ class StateSpace:
         )
 
     def _decide_risks(self) -> tuple[int, ...]:
-        cascade = [(rule.bounds(self.dimensions), self.risks.index(rule.risk)) for rule in self.rules]
-        decided = []
-        for digits in self._digits:
-            for bounds, risk in cascade:
-                if all(low <= digit <= high for digit, (low, high) in zip(digits, bounds, strict=True)):
-                    decided.append(risk)
-                    break
-            else:
-                raise SpaceError(
-                    f"no rule of space {self.name!r} decides {self.describe(len(decided))}; "
-                    "end the cascade with a rule that has no conditions"
-                )
+        decided = [-1] * self.n_states
+        left = list(range(self.n_states))
+        for rule in self.rules:
+            risk, found = self.risks.index(rule.risk), left
+            for place, (low, high) in enumerate(rule.bounds(self.dimensions)):
+                if low > 0 or high < len(self.dimensions[place].levels) - 1:
+                    found = [state for state in found if low <= self._digits[state][place] <= high]
+            for state in found:
+                decided[state] = risk
+            left = [state for state in left if decided[state] < 0]
+        if left:
+            raise SpaceError(
+                f"no rule of space {self.name!r} decides {self.describe(left[0])}; "
+                "end the cascade with a rule that has no conditions"
+            )
         return tuple(decided)
 
     def _join_row(self, state: int) -> tuple[int, ...]:

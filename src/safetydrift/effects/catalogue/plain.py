@@ -9,19 +9,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 _MAX_DEPTH = 8
+_SIMPLE = frozenset((str, bool, int, float))
 
 
 def copy_plain(value: object, where: str = "catalogue", depth: int = 0) -> Any:
     """Return an independent copy of tables, lists, texts, numbers and truth values; refuse all else."""
-    if isinstance(value, str | bool | int | float):
+    if type(value) in _SIMPLE or isinstance(value, str | bool | int | float):
         return value
+    # A catalogue has tens of thousands of items, nearly all of them simple: only for the others is said where they are.
     if depth < _MAX_DEPTH and isinstance(value, dict):
         return {
-            text(key, f"{where}: key"): copy_plain(item, f"{where}.{key}", depth + 1)
+            key if type(key) is str and key else text(key, f"{where}: key"): item
+            if type(item) in _SIMPLE
+            else copy_plain(item, f"{where}.{key}", depth + 1)
             for key, item in value.items()
         }
     if depth < _MAX_DEPTH and isinstance(value, list | tuple):
-        return [copy_plain(item, where, depth + 1) for item in value]
+        return [item if type(item) in _SIMPLE else copy_plain(item, where, depth + 1) for item in value]
     raise CatalogueError(f"{where}: {type(value).__name__} has no place in a catalogue")
 
 
@@ -36,6 +40,8 @@ def texts(value: object, where: str) -> tuple[str, ...]:
     """Return a list of texts."""
     if not isinstance(value, list):
         raise CatalogueError(f"{where}: expected a list of texts, got {value!r}")
+    if all(value) and set(map(type, value)) <= {str}:
+        return tuple(value)
     return tuple([text(item, where) for item in value])
 
 
@@ -84,6 +90,8 @@ class Entry:
     def text(self, key: str, *, required: bool = False) -> str:
         """Return a text; empty where it is missing and need not be there."""
         value = self.required(key) if required else self.get(key)
+        if type(value) is str and value:
+            return value
         return "" if value is None else text(value, f"{self.where}: {key}")
 
     def texts(self, key: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from urllib.parse import unquote_plus
 from zlib import crc32
 
 from safetydrift.effects.history.words import bounded, letters_of
-from safetydrift.value import Value
+from safetydrift.value import Value, set_field
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,7 +63,9 @@ class Fingerprints(Value):
     grams: frozenset[int]
 
     def __init__(self, level: str, shingles: frozenset[int], grams: frozenset[int]) -> None:
-        self._fill(level=level, shingles=shingles, grams=grams)
+        set_field(self, "level", level)
+        set_field(self, "shingles", shingles)
+        set_field(self, "grams", grams)
 
     def __len__(self) -> int:
         return len(self.shingles) + len(self.grams)

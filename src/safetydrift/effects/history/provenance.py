@@ -34,6 +34,7 @@ _ANYWHERE = re.compile(
     r"[\d.,:%+\-]{0,4}|[a-z]{1,2}|\d\d?:\d\d(?::\d\d)?|\d{4}-\d\d-\d\d.{0,16}|true|false|none|null|yes|no",
     re.IGNORECASE,
 )
+_NUMBER = int | float
 _BETWEEN = re.compile(r"[,;\r\n]")
 _MAIL = re.compile(r"[^\s@<>()\"']+@[^\s@<>()\"']+")
 _LONG_NUMBER = re.compile(r"\b[A-Z]{0,2}\d(?:[ -]?[A-Z0-9]){7,33}\b")
@@ -49,7 +50,7 @@ def scalars(args: Mapping[str, object]) -> Iterator[tuple[str, str]]:
         taken += 1
         if isinstance(value, str):
             yield name, value
-        elif isinstance(value, int | float) and not isinstance(value, bool):
+        elif isinstance(value, _NUMBER) and not isinstance(value, bool):
             yield name, f"{value:.12g}" if isinstance(value, float) else _digits(value)
         elif depth < MAX_DEPTH and hasattr(value, "items"):
             items = islice(value.items(), MAX_VALUES)
