@@ -8,6 +8,7 @@ and the decision is appended to the chained log, before the answer is given. The
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,7 @@ def starting(command: list[str]) -> Callable[[], object]:
 
 def main() -> None:
     rounds = 9 if options(TITLE).quick else 31
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed has been compiled
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--state", folder]
         path = socket_path(arguments)

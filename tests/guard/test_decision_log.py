@@ -6,6 +6,7 @@ import signal
 import stat
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -259,6 +260,7 @@ time.sleep(60)
 
 def test_a_killed_guard_loses_no_more_than_may_wait(path):
     killed = subprocess.Popen([sys.executable, "-c", GUARD, str(path)], stdout=subprocess.PIPE, text=True)
+    assert killed.stdout is not None
     assert killed.stdout.readline() == "decided\n"
     killed.send_signal(signal.SIGKILL)
     killed.communicate(timeout=60)
@@ -309,9 +311,11 @@ def test_a_call_that_goes_ahead_is_written_as_every_other_record_is(tmp_path_fac
     position = TrajectoryState(draw(WORDS), draw(st.integers(0, 10**6)), draw(st.integers(0)), (0,))
     call = ToolCall(draw(WORDS))
     with DecisionLog(tmp_path_factory.mktemp("log") / "log") as log:
-        log.decision(decision, call, position, Named())
-        (plain,) = log._waiting
-        whole = log._record(decision, call, position, Named()) | {"at": plain[0]}
+        guard: Any = Named()
+        log.decision(decision, call, position, guard)
+        (waiting,) = log._waiting
+        plain: Any = waiting
+        whole = log._record(decision, call, position, guard) | {"at": plain[0]}
         assert type(plain) is tuple
         assert module._chained(plain, 7, "0") == module._chained(whole, 7, "0")
 
