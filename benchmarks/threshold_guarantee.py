@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import argparse
 import json
+from typing import TYPE_CHECKING
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.evaluation.threshold_trials import CONFIDENCE, Counted, simulate
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
 from safetydrift.monitor.hazard_fitting import fit_hazard
-from safetydrift.monitor.risk_control import GRID, Peaks, fewest_tasks
+from safetydrift.monitor.risk_control import GRID, fewest_tasks
 from safetydrift.monitor.settings import FitSettings
+
+if TYPE_CHECKING:
+    from safetydrift.monitor.peaks import Peaks
 
 
 def out_of_fold() -> Peaks:
     """Return the peaks of the shipped corpus, each scored by a hazard fitted on other tasks."""
     space = load_space("flow")
     runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
-    tried = fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
-    return Peaks(tried.standing, tried.proposal, tried.violated, tried.task)
+    return fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
 
 
 def main() -> None:

@@ -7,7 +7,6 @@ from safetydrift.evaluation.threshold_trials import Counted, simulate
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
 from safetydrift.monitor.hazard_fitting import fit_hazard
-from safetydrift.monitor.risk_control import Peaks
 from safetydrift.monitor.settings import FitSettings
 
 
@@ -31,8 +30,7 @@ def test_a_budget_out_of_reach_is_refused_in_every_split():
 def test_on_the_shipped_corpus_the_budget_is_kept_on_held_out_tasks():
     space = load_space("flow")
     runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
-    tried = fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
-    peaks = Peaks(tried.standing, tried.proposal, tried.violated, tried.task)
+    peaks = fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
     error = 2 * np.sqrt(0.05 * 0.95 / 1000)
     for scores in (peaks.standing, peaks.proposal):
         for budget in (0.05, 0.1):

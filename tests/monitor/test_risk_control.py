@@ -15,10 +15,10 @@ from safetydrift.formats import load_model, save_model
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.guarantee import COSTS, RECALL, Goal, Promise, promises_of, without_promise
 from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.peaks import Peaks
 from safetydrift.monitor.risk_control import (
     GRID,
     NEVER,
-    Peaks,
     calibrate,
     fewest_tasks,
     kept_until,

@@ -18,7 +18,7 @@ from safetydrift.monitor.risk_control import kept_until, shares
 
 if TYPE_CHECKING:
     from safetydrift.markov._arrays import FloatArray, IntArray
-    from safetydrift.monitor.risk_control import Peaks
+    from safetydrift.monitor.peaks import Peaks
 
 CONFIDENCE = 0.95
 SEED = 20260401

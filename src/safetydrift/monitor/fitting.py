@@ -361,10 +361,9 @@ def _with_hazard(
     if threshold is not None:
         return model.replace(hazard=hazard, policy=Policy(model.policy.horizon, threshold))
     if goal is not None:
-        from safetydrift.monitor.risk_control import Peaks, with_thresholds  # noqa: PLC0415  # it uses this module
+        from safetydrift.monitor.risk_control import with_thresholds  # noqa: PLC0415  # it uses this module
 
-        peaks = Peaks(tried.standing, tried.proposal, tried.violated, tried.task)
-        return with_thresholds(model.replace(hazard=hazard), peaks, goal, cross_fitted=True)
+        return with_thresholds(model.replace(hazard=hazard), tried, goal, cross_fitted=True)
     budget, proposals = settings.false_alarm_budget, settings.proposal_budget
     policy = Policy(model.policy.horizon, *tried.thresholds(budget, proposals))
     statement = (

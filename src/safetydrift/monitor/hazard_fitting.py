@@ -19,6 +19,7 @@ import numpy as np
 from safetydrift.errors import ChainError
 from safetydrift.monitor.covariates import Covariates, Factors, Pipeline
 from safetydrift.monitor.hazard import Hazard, Weights
+from safetydrift.monitor.peaks import Peaks
 from safetydrift.states.task_words import WORD_BINS
 from safetydrift.states.trajectory import VIOLATED, observe
 
@@ -84,34 +85,9 @@ class _Data:
     violated: BoolArray
 
 
-@dataclass(frozen=True, slots=True)
-class CrossFit:
-    """Probabilities on tasks that the regression behind them had not seen, from which thresholds are chosen.
-
-    Parameters
-    ----------
-    standing, proposal : (runs,) array
-        The highest probability within the horizon at any standing and at any proposal of a run.
-    violated : (runs,) array of bool
-        Whether the run ends violated.
-    task : (runs,) array of int
-        Number of the run's task.
-    """
-
-    standing: FloatArray
-    proposal: FloatArray
-    violated: BoolArray
-    task: IntArray
-
-    def thresholds(self, standing: float, proposal: float) -> tuple[float, float]:
-        """Return the lowest thresholds at which at most these shares of the runs without a violation alarm."""
-        calm = ~self.violated
-        return _threshold(self.standing[calm], standing), _threshold(self.proposal[calm], proposal)
-
-
 def fit_hazard(
     trajectories: Iterable[Trajectory], space: StateSpace, settings: FitSettings, horizon: int
-) -> tuple[Hazard, CrossFit]:
+) -> tuple[Hazard, Peaks]:
     """Fit the hazard of a violation by the notion of the settings.
 
     Parameters
@@ -127,7 +103,7 @@ def fit_hazard(
     -------
     Hazard
         Fitted on all runs.
-    CrossFit
+    Peaks
         What such a hazard says about tasks it was not fitted on.
 
     Raises
@@ -172,7 +148,7 @@ def fit_hazard(
             ("proposal", data.proposal, hazard.proposed),
         )
     }
-    return hazard, CrossFit(peaks["standing"], peaks["proposal"], data.violated, data.task)
+    return hazard, Peaks(peaks["standing"], peaks["proposal"], data.violated, data.task)
 
 
 def _peaks(scores: FloatArray, run: IntArray, n_runs: int, link: tuple[float, float]) -> FloatArray:
@@ -181,14 +157,6 @@ def _peaks(scores: FloatArray, run: IntArray, n_runs: int, link: tuple[float, fl
     np.maximum.at(highest, run, scores)
     found = np.where(np.isfinite(highest), 1.0 / (1.0 + np.exp(-(link[0] + link[1] * highest))), 0.0)
     return np.asarray(found, dtype=np.float64)
-
-
-def _threshold(calm: FloatArray, budget: float) -> float:
-    """Return the lowest probability, to six places, that at most a share of the values reaches."""
-    allowed = int(budget * len(calm))
-    reached = np.sort(calm)[::-1]
-    bound = reached[allowed] if allowed < len(reached) else 0.0
-    return float(min(np.floor(bound * 1e6 + 1.0) / 1e6, 1.0))
 
 
 # -- walking the runs ------------------------------------------------------------------------------------

@@ -24,7 +24,6 @@ risk control", 2021. I. Waudby-Smith, A. Ramdas, "Estimating means of bounded ra
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import isnan, log, log1p
 from typing import TYPE_CHECKING
 
@@ -34,6 +33,7 @@ from safetydrift.errors import CalibrationError, LeakageError
 from safetydrift.monitor.fitting import task_digest
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.guarantee import COSTS, FALSE_ALARMS, Goal, Promise, as_provenance
+from safetydrift.monitor.peaks import Peaks
 from safetydrift.monitor.verdict import Basis
 from safetydrift.states.trajectory import VIOLATED, observe
 
@@ -52,26 +52,6 @@ GRID = np.round(1.0 / (1.0 + np.exp(-np.arange(_FURTHEST, -_FURTHEST - 1, -1) / 
 
 ALWAYS, NEVER = 2.0, -1.0
 """The peaks of runs that alarm at every threshold, and at none."""
-
-
-@dataclass(frozen=True, slots=True)
-class Peaks:
-    """The highest figure of each run that a threshold would have been compared with.
-
-    Parameters
-    ----------
-    standing, proposal : (runs,) arrays
-        Over the standings before the violating call, and over the proposals up to and with it.
-    violated : (runs,) array of bool
-        Whether the run ends violated.
-    task : (runs,) array of int
-        Number of the run's task.
-    """
-
-    standing: FloatArray
-    proposal: FloatArray
-    violated: BoolArray
-    task: IntArray
 
 
 def peaks_of(model: Model, trajectories: Iterable[Trajectory]) -> Peaks:
