@@ -36,13 +36,26 @@ if TYPE_CHECKING:
 
     from safetydrift.evaluation.comparison import SplitComparison
     from safetydrift.evaluation.metrics.resampling import Estimate
-    from safetydrift.evaluation.scores import Scores
+    from safetydrift.evaluation.scores import FittedPredictor, Predictor, Scores
 
 GROUPS, FEWEST_VIOLATED = 4, 20
 REFERENCE = "foresight"
 PREDICTORS = ("category-prior", "coarse-published-by-category", "monitor", "boosting", REFERENCE)
 BUDGETS = (0.05, 0.01)
 STANDING = ("auroc", "within_task", "equal_step", "brier_skill", "ece")
+
+
+class Remembered:
+    """A predictor that is not fitted again where the training runs are those of the part before."""
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.name, self._predictor = predictor.name, predictor
+        self._fitted: tuple[CaseSet, FittedPredictor] | None = None
+
+    def fit(self, cases: CaseSet) -> FittedPredictor:
+        if self._fitted is None or self._fitted[0] is not cases:
+            self._fitted = cases, self._predictor.fit(cases)
+        return self._fitted[1]
 
 
 def parts(cases: CaseSet) -> Iterator[Split]:
@@ -52,10 +65,11 @@ def parts(cases: CaseSet) -> Iterator[Split]:
     group = {name: int.from_bytes(sha256(name.encode()).digest()[:4]) % GROUPS for name in family.values()}
     mine = np.array([group[family[case.run.model]] for case in cases.cases])
     for number in range(GROUPS):
+        others = cases.select(mine != number)
         for name in np.unique(source).tolist():
             tried = (mine == number) & (source == name)
             if np.count_nonzero(cases.violated[tried]) >= FEWEST_VIOLATED:
-                fold = Fold(f"models {number + 1}", cases.select(mine != number), cases.select(tried))
+                fold = Fold(f"models {number + 1}", others, cases.select(tried))
                 yield Split(f"{name}, models {number + 1}", (fold,), ("model",))
     of_steps = cases.select(np.array([case.onset_known or not case.violated for case in cases.cases]))
     for fold in held_out_suites(of_steps).folds:
@@ -139,7 +153,7 @@ def main() -> None:
     space, catalogue = load_space("flow"), load_catalogue()
     cases, _ = cases_of(TrajectoryReader(["corpus"], space, Labeler(catalogue)), space)
     circumstances = Circumstances(space, catalogue, load_space("paper"))
-    predictors = [predictor(name, circumstances) for name in PREDICTORS]
+    predictors = [Remembered(predictor(name, circumstances)) for name in PREDICTORS]
     results = []
     for split in parts(cases):
         if given.part and split.name not in given.part:
