@@ -123,3 +123,28 @@ def test_memory_foretells_held_out_tasks_better_where_order_matters():
         happens = test.happens_within(5)
         losses.append(-np.log(np.where(happens, scores.within[:, 2], 1.0 - scores.within[:, 2])).mean())
     assert losses[1] < 0.7 * losses[0]
+
+
+def test_what_may_come_next_adds_up_to_one():
+    fitted = VariableOrder(PAPER).fit(two_ways())
+    never = PAPER.encode({"data": "credentials"})
+    goes_on = [made(READ, RUN, effect) for effect in (READ, RUN, QUIET, SEND, never)]
+    ends = [made(READ, RUN, SEND, onset=3), made(READ, RUN)]
+    chances = [np.exp(-fitted.surprise(CaseSet([case]))[2]) for case in [*goes_on, *ends]]
+    assert sum(chances) == pytest.approx(1.0)
+    assert chances[2] > 0.8
+
+
+def test_a_run_that_was_cut_off_surprises_nobody_at_its_end():
+    fitted = VariableOrder(PAPER).fit(two_ways())
+    surprise = fitted.surprise(CaseSet([made(READ, ending=Ending.CENSORED), made(READ)]))
+    assert np.isnan(surprise).tolist() == [False, True, False, False]
+    assert surprise[0] == surprise[2]
+
+
+def test_memory_is_less_surprised_where_order_matters():
+    test = two_ways(3)
+    without, with_memory = (
+        np.nanmean(VariableOrder(PAPER, depth).fit(two_ways()).surprise(test)) for depth in (0, 2)
+    )
+    assert with_memory < 0.7 * without

@@ -85,7 +85,9 @@ class VariableOrder:
         )
         arrivals = ContextCounts(leads_to, cases.violating_proposal.astype(np.int64), 2)
         strengths = arrivals.empirical_concentrations()
-        return FittedContexts(self.name, self.space, self.depth, groups, tables, arrivals, strengths)
+        return FittedContexts(
+            self.name, self.space, self.depth, groups, estimate, tables, arrivals, strengths
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,8 @@ class FittedContexts:
 
     Parameters
     ----------
+    estimate
+        What was counted.
     tables
         What the chain of each category says; by None, that of all runs.
     arrivals, strengths
@@ -104,6 +108,7 @@ class FittedContexts:
     space: StateSpace
     depth: int
     groups: _Groups = field(repr=False)
+    estimate: _Estimate = field(repr=False)
     tables: Mapping[_Pair | None, _Table] = field(repr=False)
     arrivals: ContextCounts = field(repr=False)
     strengths: Sequence[float] = field(repr=False)
@@ -122,6 +127,19 @@ class FittedContexts:
         keys = self.groups.keys(leads_to, number[cases.run_of_proposal])
         itself = self.arrivals.expected(keys, self.strengths)[:, 1]
         return Scores(self.name, within, itself + (1.0 - itself) * later)
+
+    def surprise(self, cases: CaseSet) -> FloatArray:
+        """Return the log loss of what came of every point, in nats, shape (points,); nan where the run was cut off.
+
+        What comes is an end, or the effect of the next call; those that no training run showed count as one effect.
+        """
+        moments = _Moments.of(cases, self.depth)
+        keys = self.groups.keys(moments.contexts, self.groups.numbers(cases)[cases.run_of_point])
+        loss = np.full(len(moments.came), np.nan)
+        known, going = moments.came != CUT_OFF, moments.came == GOES_ON
+        loss[known] = self.estimate.of_ends(keys[:, known], moments.came[known])
+        loss[going] += self.estimate.of_calls(keys[:, going], moments.effect[going])
+        return loss
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,19 +259,31 @@ class _Estimate:
         known, going = moments.came != CUT_OFF, moments.came == GOES_ON
         effects, call = np.unique(moments.effect[going], return_inverse=True)
         ends = ContextCounts(keys[:, known], moments.came[known], len(ENDS) + 1)
-        n_calls = max(len(effects), 1)
+        n_calls = len(effects) + 1  # the last one stands for all effects that were never seen
         calls = ContextCounts(keys[:, going], call, n_calls)
         chosen = held_out_concentrations(keys[:, going], call, n_calls, task[going])
         return cls(space, effects, ends, ends.empirical_concentrations(), calls, chosen)
 
+    def of_ends(self, keys: IntArray, came: IntArray) -> FloatArray:
+        """Return the log loss of whether and how runs ended, shape (n,)."""
+        return -np.log(self.ends.expected_of(keys, came, self.end_strengths))
+
+    def of_calls(self, keys: IntArray, effect: IntArray) -> FloatArray:
+        """Return the log loss of the effects of calls, shape (n,)."""
+        place = np.searchsorted(self.effects, effect)
+        place[np.append(self.effects, BEFORE)[place] != effect] = len(self.effects)
+        return -np.log(self.calls.expected_of(keys, place, self.call_strengths))
+
     def table(self, rows: ContextRows, keys: IntArray) -> _Table:
         """Solve the chain on some rows, given what each is by level."""
         ends = self.ends.expected(keys, self.end_strengths)
-        calls = self.calls.expected(keys, self.call_strengths)[:, : len(self.effects)]
+        calls = self.calls.expected(keys, self.call_strengths)
         state = rows.contexts[:, 0]
         after = join(self.space, np.repeat(state, len(self.effects)), np.tile(self.effects, len(state)))
         successors = rows.successors(self.effects, after.reshape(len(state), -1))
-        chain = rows.chain(calls * ends[:, GOES_ON:], ends[:, :GOES_ON], successors, ENDS)
+        never = np.full((len(state), 1), rows.unknown)
+        leads_to = np.concatenate([successors, never], axis=1)
+        chain = rows.chain(calls * ends[:, GOES_ON:], ends[:, :GOES_ON], leads_to, ENDS)
         within = horizon_table(chain, HORIZONS[-1]).probability(VIOLATED)[:, : rows.unknown + 1].copy()
         within[:, rows.unknown] = 1.0
         return _Table(rows, within)
