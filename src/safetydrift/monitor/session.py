@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from safetydrift.effects.history import History
-    from safetydrift.monitor.covariates import Covariates, Pipeline
+    from safetydrift.monitor.covariates import Covariates
+    from safetydrift.monitor.pipelines import Pipeline
     from safetydrift.states.space import StateSpace
 
 
@@ -133,8 +134,6 @@ def _past(parts: Any, space: StateSpace) -> Covariates:
 
 
 def _pipeline(parts: Any) -> Pipeline:
-    from safetydrift.monitor.covariates import Pipeline  # noqa: PLC0415  # as above
-
-    if len(_list(parts)) != 2 or any(type(part) is not int or part < -1 for part in parts):  # noqa: PLR2004
+    if any(type(part) is not int or part < 0 for part in _list(parts)):
         raise SnapshotError("not the pipeline of a run")
-    return Pipeline(*parts)
+    return tuple(parts)
