@@ -17,38 +17,25 @@ from safetydrift.effects.labeler import Labeler
 from safetydrift.evaluation.cases import cases_of
 from safetydrift.evaluation.metrics.discrimination import auroc
 from safetydrift.evaluation.predictors.variable_order import VariableOrder
-from safetydrift.evaluation.splits import held_out_models, held_out_tasks
+from safetydrift.evaluation.splits import held_out_models, held_out_suites, held_out_tasks
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from safetydrift.evaluation.cases import CaseSet
+    from safetydrift.evaluation.splits import Split
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
     from safetydrift.states.space import StateSpace
 
 HORIZON, PLACE = 5, 2
 SLIGHT = 1e-6
+APART = {"tasks": held_out_tasks, "models": held_out_models, "suites": held_out_suites}
 
 
-def divisions(cases: CaseSet) -> dict[str, list[tuple[CaseSet, CaseSet]]]:
-    """Return runs to fit on and runs to try, by what is held out."""
-    suites = np.unique(cases.category)
-    return {
-        "tasks": [(fold.train, fold.test) for fold in held_out_tasks(cases).folds],
-        "models": [(fold.train, fold.test) for fold in held_out_models(cases).folds],
-        "suites": [
-            (cases.select(cases.category != one), cases.select(cases.category == one)) for one in suites
-        ],
-    }
-
-
-def measured(space: StateSpace, depth: int, parts: Iterable[tuple[CaseSet, CaseSet]]) -> dict[str, float]:
-    """Fit and try on every part; figures are over all points tried."""
+def measured(space: StateSpace, depth: int, split: Split) -> dict[str, float]:
+    """Fit and try on every fold; figures are over all points tried."""
     surprise, chance, happened, groups, rows = [], [], [], [], []
-    for train, test in parts:
-        fitted = VariableOrder(space, depth).fit(train)
+    for fold in split.folds:
+        fitted, test = VariableOrder(space, depth).fit(fold.train), fold.test
         surprise.append(fitted.surprise(test))
         chance.append(fitted.score(test).within[:, PLACE])
         happened.append(test.happens_within(HORIZON))
@@ -87,14 +74,14 @@ def within(scores: FloatArray, outcome: BoolArray, stratum: IntArray) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--depths", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--held-out", nargs="+", default=["tasks", "models", "suites"])
+    parser.add_argument("--held-out", nargs="+", choices=list(APART), default=list(APART))
     given = parser.parse_args()
     space = load_space("flow")
     cases, _ = cases_of(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())), space)
-    apart = divisions(cases)
     for name in given.held_out:
+        split = APART[name](cases)
         for depth in given.depths:
-            found = measured(space, depth, apart[name])
+            found = measured(space, depth, split)
             figures = "  ".join(f"{what} {figure:.4g}" for what, figure in found.items())
             print(f"{name}, {depth} calls remembered: {figures}", flush=True)
 

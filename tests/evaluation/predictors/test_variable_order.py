@@ -35,6 +35,12 @@ def after_three(depth, training, **fixed):
     return scores.within[last]
 
 
+def test_without_any_runs_nothing_is_safe():
+    scores = VariableOrder(PAPER).fit(CaseSet([])).score(two_ways(1))
+    assert (scores.within == 1.0).all()
+    assert (scores.pending == 1.0).all()
+
+
 def test_two_calls_are_remembered_and_a_third_is_not():
     training = two_ways()
     wrong, well = after_three(2, training)
@@ -62,11 +68,17 @@ def test_a_category_of_which_nothing_is_known_has_the_chain_without_memory():
     assert wrong == pytest.approx(bare)
 
 
-def test_a_state_that_no_run_went_on_from_is_not_known_to_be_safe():
-    strange = CaseSet([made(PAPER.encode({"data": "credentials"}))])
-    scores = VariableOrder(PAPER).fit(two_ways()).score(strange)
-    assert (scores.within[0] < 1.0).all()
-    assert (scores.within[1] == 1.0).all()
+def test_in_a_state_that_no_run_went_on_from_a_run_does_what_runs_do_in_general():
+    training = two_ways()
+    strange = CaseSet([made(PAPER.encode({"data": "credentials"}), QUIET)])
+    within = VariableOrder(PAPER).fit(training).score(strange).within
+    went_on = sum(case.n_points for case in training.cases)
+    violated, ended = int(training.violated.sum()), len(training)
+    share = (violated + 0.5) / (went_on + 1.5)
+    again = (went_on - ended + 0.5) / (went_on + 1.5)
+    for point in (1, 2):
+        assert within[point, 0] == pytest.approx(share)
+        assert within[point, 1] == pytest.approx(share * (1 + again + again**2))
 
 
 def test_two_calls_that_one_task_showed_have_no_row_of_their_own():

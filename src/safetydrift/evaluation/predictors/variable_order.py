@@ -2,8 +2,8 @@
 
 A state keeps the highest levels so far and forgets when they were reached; what was done last, and before, tells runs
 apart that stand in one state. A context seldom seen backs off to a shorter one, this to the state in the run's own
-category, in its source, and in all runs (`safetydrift.markov.contexts`). The contexts seen are the rows of one
-absorbing chain (`safetydrift.markov.memory`).
+category, in its source, and in all runs, and a state never seen to what runs do in general
+(`safetydrift.markov.contexts`). The contexts seen are the rows of one absorbing chain (`safetydrift.markov.memory`).
 
 A call is foretold in two parts, each with concentrations of its own: whether it ends the run, violated or completed,
 and if not, what effect it has. Those of the first are fitted by empirical Bayes, those of the second are chosen on
@@ -73,7 +73,9 @@ class VariableOrder:
         task, pair = cases.task[cases.run_of_point], groups.numbers(cases)[cases.run_of_point]
         known = moments.came != CUT_OFF
         estimate = _Estimate.of(self.space, moments, groups.keys(moments.contexts, pair), task)
-        bare = moments.contexts[known].copy()
+        bare = np.concatenate(
+            [moments.contexts[known], _elsewhere(self.space, self.depth)[: int(known.any())]]
+        )
         bare[:, 1:] = FORGOTTEN
         tables: dict[_Pair | None, _Table] = {}
         for name, number in groups.known():
@@ -122,8 +124,8 @@ class FittedContexts:
         for name, wanted in self.groups.known():
             table, here = self.tables[name], number[cases.run_of_point] == wanted
             ahead = number[cases.run_of_proposal] == wanted
-            within[here] = table.within[list(HORIZONS)].T[table.rows.find(moments.contexts[here])]
-            later[ahead] = table.within[HORIZONS[-1] - 1, table.rows.find(leads_to[ahead, : 1 + self.depth])]
+            within[here] = table.within[list(HORIZONS)].T[table.at(moments.contexts[here])]
+            later[ahead] = table.within[HORIZONS[-1] - 1, table.at(leads_to[ahead, : 1 + self.depth])]
         keys = self.groups.keys(leads_to, number[cases.run_of_proposal])
         itself = self.arrivals.expected(keys, self.strengths)[:, 1]
         return Scores(self.name, within, itself + (1.0 - itself) * later)
@@ -237,10 +239,34 @@ class _Groups:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """The rows of a chain, and the probability of a violation by horizon and row; of states without a row it is 1."""
+    """The rows of a chain, and what it says of each.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    elsewhere
+        The row of the states that no run was seen to go on from; there is none when no run was seen at all.
+    within : (horizons, n_rows + 1) array
+        Probability of a violation; 1 where nothing is known.
+    """
 
     rows: ContextRows
+    elsewhere: int
     within: FloatArray = field(repr=False)
+
+    def at(self, contexts: IntArray) -> IntArray:
+        """Return the row of each context."""
+        return _placed(self.rows.find(contexts), self.rows, self.elsewhere)
+
+
+def _placed(row: IntArray, rows: ContextRows, elsewhere: int) -> IntArray:
+    return np.where(row == rows.unknown, elsewhere, row)
+
+
+def _elsewhere(space: StateSpace, depth: int) -> IntArray:
+    """Return the context of states that no run was seen to go on from: a state of its own, shape (1, 1 + depth)."""
+    return np.array([[space.n_states, *[FORGOTTEN] * depth]])
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,15 +304,25 @@ class _Estimate:
         """Solve the chain on some rows, given what each is by level."""
         ends = self.ends.expected(keys, self.end_strengths)
         calls = self.calls.expected(keys, self.call_strengths)
-        state = rows.contexts[:, 0]
-        after = join(self.space, np.repeat(state, len(self.effects)), np.tile(self.effects, len(state)))
-        successors = rows.successors(self.effects, after.reshape(len(state), -1))
-        never = np.full((len(state), 1), rows.unknown)
+        elsewhere = int(rows.find(_elsewhere(self.space, rows.depth))[0])
+        after = self._after(rows.contexts[:, 0])
+        successors = _placed(rows.successors(self.effects, after), rows, elsewhere)
+        never = np.full((len(rows), 1), elsewhere)
         leads_to = np.concatenate([successors, never], axis=1)
         chain = rows.chain(calls * ends[:, GOES_ON:], ends[:, :GOES_ON], leads_to, ENDS)
         within = horizon_table(chain, HORIZONS[-1]).probability(VIOLATED)[:, : rows.unknown + 1].copy()
         within[:, rows.unknown] = 1.0
-        return _Table(rows, within)
+        return _Table(rows, elsewhere, within)
+
+    def _after(self, state: IntArray) -> IntArray:
+        """Return the state after each effect, shape (n, effects); from elsewhere nobody knows the way back."""
+        inside = state < self.space.n_states
+        start = np.repeat(np.where(inside, state, self.space.start), len(self.effects))
+        after = join(self.space, start, np.tile(self.effects, len(state))).reshape(
+            len(state), len(self.effects)
+        )
+        after[~inside] = self.space.n_states
+        return after
 
 
 def _shown(contexts: IntArray, task: IntArray) -> IntArray:
