@@ -14,6 +14,13 @@ READ, RUN, QUIET = PAPER.encode({"data": "sensitive"}), PAPER.encode({"tool": "c
 SEND = PAPER.encode({"tool": "network", "reversibility": "irreversible"})
 
 
+def scored(training, cases, depth=2):
+    """The scores of a chain, of whose proposals every one has one."""
+    scores = VariableOrder(PAPER, depth).fit(training).score(cases)
+    assert scores.pending is not None
+    return scores.within, scores.pending
+
+
 def two_ways(n_tasks=12, **extra):
     """Reading and then running goes wrong at the call after next; running and then reading never does."""
     cases = []
@@ -36,9 +43,9 @@ def after_three(depth, training, **fixed):
 
 
 def test_without_any_runs_nothing_is_safe():
-    scores = VariableOrder(PAPER).fit(CaseSet([])).score(two_ways(1))
-    assert (scores.within == 1.0).all()
-    assert (scores.pending == 1.0).all()
+    within, pending = scored(CaseSet([]), two_ways(1))
+    assert (within == 1.0).all()
+    assert (pending == 1.0).all()
 
 
 def test_two_calls_are_remembered_and_a_third_is_not():
@@ -93,12 +100,11 @@ def test_two_calls_that_one_task_showed_have_no_row_of_their_own():
 
 
 def test_a_proposal_that_was_the_violation_before_is_the_risky_one():
-    fitted = VariableOrder(PAPER).fit(two_ways())
     asked = CaseSet(
         [made(READ, RUN, QUIET, SEND), made(RUN, READ, QUIET, SEND), made(READ, RUN, QUIET, READ)]
     )
-    scores = fitted.score(asked)
-    wrong, well, other = scores.pending[asked.first_proposal[1:] - 1]
+    _, pending = scored(two_ways(), asked)
+    wrong, well, other = pending[asked.first_proposal[1:] - 1]
     assert wrong > 0.8
     assert well < 0.2
     assert other < wrong
@@ -120,11 +126,10 @@ def test_runs_that_were_cut_off_tell_nothing_of_how_they_would_have_ended():
 
 @pytest.mark.parametrize("depth", [0, 1, 2, 3])
 def test_every_depth_foresees_probabilities_that_grow(depth):
-    training = world(4)
-    scores = VariableOrder(PAPER, depth).fit(training).score(world(5))
-    assert ((scores.within >= 0.0) & (scores.within <= 1.0)).all()
-    assert (np.diff(scores.within, axis=1) >= 0.0).all()
-    assert ((scores.pending >= 0.0) & (scores.pending <= 1.0)).all()
+    within, pending = scored(world(4), world(5), depth)
+    assert ((within >= 0.0) & (within <= 1.0)).all()
+    assert (np.diff(within, axis=1) >= 0.0).all()
+    assert ((pending >= 0.0) & (pending <= 1.0)).all()
 
 
 def test_memory_foretells_held_out_tasks_better_where_order_matters():
