@@ -96,7 +96,9 @@ class Judging:
         position = self.joined(session, under)
         effect = monitor.labeler.propose(call, position.history)
         index = space.effect_index(effect)
-        verdict = monitor.foresee(position, Move(call.name, index, index, effect.kinds))
+        verdict = monitor.foresee(
+            position, Move(call.name, index, index, effect.kinds, sources=effect.sources)
+        )
         standing = monitor.verdict(position).probability if policy.asks_standing else nan
         asked = Call(call.name, position.category, effect, verdict, standing)
         return Judgement(policy.decide(asked, monitor.policy, space), position, effect, verdict)
@@ -109,7 +111,8 @@ class Judging:
                 effect = reservation.effect
                 index = self._space.effect_index(effect)
                 history = position.history
-                position = self.monitor.follow(position, Move(reservation.tool, index, index, effect.kinds))
+                move = Move(reservation.tool, index, index, effect.kinds, sources=effect.sources)
+                position = self.monitor.follow(position, move)
                 if position.history is not history:
                     position = position.replace(history=history)
         return position
