@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from safetydrift.monitor.covariates import Covariates, Pipeline
+    from safetydrift.monitor.intervals import Spread
 
 FINENESS = 64
 """Scores are rounded to this fraction of a unit of log odds, so that their probabilities can be looked up as well."""
@@ -169,9 +170,11 @@ class Hazard(Value):
         The same for the end of the run.
     proposed
         The same within h steps from the proposal's score, the proposed call being the first of them.
+    spread
+        What is not known about all that; None for a hazard that gives no intervals.
     """
 
-    __slots__ = ("bases", "defences", "eventually", "proposal", "proposed", "standing", "within")
+    __slots__ = ("bases", "defences", "eventually", "proposal", "proposed", "spread", "standing", "within")
     bases: Mapping[str, int]
     defences: Mapping[str, int]
     standing: Weights
@@ -179,6 +182,7 @@ class Hazard(Value):
     within: Links
     eventually: tuple[float, float]
     proposed: Links
+    spread: Spread | None
 
     def __init__(
         self,
@@ -190,6 +194,7 @@ class Hazard(Value):
         within: Links,
         eventually: tuple[float, float],
         proposed: Links,
+        spread: Spread | None = None,
     ) -> None:
         self._fill(
             bases=bases,
@@ -199,6 +204,7 @@ class Hazard(Value):
             within=within,
             eventually=eventually,
             proposed=proposed,
+            spread=spread,
         )
 
 
@@ -236,7 +242,11 @@ class Curves:
 
 def probability(score: float, link: tuple[float, float]) -> float:
     """Return the probability that a logistic link gives a score."""
-    odds = link[0] + link[1] * score
+    return logistic(link[0] + link[1] * score)
+
+
+def logistic(odds: float) -> float:
+    """Return the probability that has these log odds."""
     return 1.0 / (1.0 + exp(-odds)) if odds >= 0.0 else exp(odds) / (1.0 + exp(odds))
 
 
