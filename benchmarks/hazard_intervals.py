@@ -1,17 +1,17 @@
 """How often the intervals of a hazard hold what happens: tasks, models and suites held out of the shipped corpus.
 
-A hazard is fitted without each part and walks its runs. Moments are divided into cells of one task (or one model, or
-one task with one model) and about the same probability, with no run in a cell twice. In a cell of at least ten runs the
-violations counted are held against what the intervals predict of such a count: a log odds drawn from the normal
-distribution that has the interval's ends as its quantiles, then that many coins. Right intervals leave 5 % of the cells
-below and 5 % above. "Without" is the same with the probability alone, as if it were known.
-
-Run with --quick for two parts.
+Scores come from regressions without the part held out; the links and the variance between tasks, from scores of other
+tasks outside the part. Moments are divided into cells of one task (or one model, or one task with one model) and about
+the same probability, with no run in a cell twice. In a cell of at least ten runs the violations counted are held
+against what the intervals predict of such a count: a log odds drawn from the normal distribution that has the
+interval's ends as its quantiles, then that many coins. Right intervals leave 5 % of the cells below and 5 % above.
+"Without" is the same with the probability alone, as if it were known.
 """
+
+# ruff: noqa: SLF001  # it does what a fit does, a part at a time
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
@@ -22,14 +22,13 @@ from scipy.stats import binom
 from safetydrift.effects.labeler import Labeler
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
-from safetydrift.monitor.fitting import fit_model
-from safetydrift.monitor.foresight import ForesightMonitor
-from safetydrift.monitor.hazard_fitting import pipelines
+from safetydrift.monitor import hazard_fitting as fitting
 from safetydrift.monitor.settings import FitSettings
-from safetydrift.states.trajectory import VIOLATED, observe
+from safetydrift.monitor.spread_fitting import Cells, centres
+from safetydrift.states.trajectory import observe
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from safetydrift.states.trajectory import Trajectory
 
@@ -42,29 +41,43 @@ SHARES = np.exp(-0.5 * NODES**2) / np.exp(-0.5 * NODES**2).sum()
 
 @dataclass(frozen=True)
 class Moments:
-    """What was said at the moments of runs, and what came of it; all (moments,)."""
+    """What was said at moments of runs, and what came of it; all (moments,)."""
 
-    probability: Any
-    low: Any
-    high: Any
+    odds: Any
+    middle: Any
+    deviation: Any
     happened: Any
     run: Any
 
+    @classmethod
+    def joined(cls, parts: Sequence[Moments]) -> Moments:
+        """Return the moments of several parts."""
+        names = ("odds", "middle", "deviation", "happened", "run")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    @property
+    def high(self) -> Any:
+        """Log odds of the upper end."""
+        return self.middle + QUANTILE * self.deviation
+
+    @property
+    def width(self) -> float:
+        """Median width of the intervals, as a difference of probabilities."""
+        ends = [_probability(self.middle + side * QUANTILE * self.deviation) for side in (-1.0, 1.0)]
+        return float(np.median(ends[1] - ends[0]))
+
     def cells(self, group: Any) -> tuple[Any, ...]:
         """Return size, count, middle, deviation and log odds of the probability of the cells of a grouping of runs."""
-        low, high, odds = (_odds(found) for found in (self.low, self.high, self.probability))
-        band = np.floor(odds / 0.5).astype(int)
-        shuffled = np.random.default_rng(0).permutation(len(odds))
+        band = np.floor(self.odds / 0.5).astype(int)
+        shuffled = np.random.default_rng(0).permutation(len(band))
         _, first = np.unique(np.column_stack([self.run, band])[shuffled], axis=0, return_index=True)
         chosen = shuffled[first]
         where = np.column_stack([group[self.run[chosen]], band[chosen]])
         _, cell = np.unique(where, axis=0, return_inverse=True)
         cell = cell.ravel()
-        size = np.bincount(cell)
-        count = np.bincount(cell, self.happened[chosen])
+        size, count = np.bincount(cell), np.bincount(cell, self.happened[chosen])
         means = [
-            np.bincount(cell, values[chosen]) / size
-            for values in ((low + high) / 2, (high - low) / 2 / QUANTILE, odds)
+            np.bincount(cell, values[chosen]) / size for values in (self.middle, self.deviation, self.odds)
         ]
         enough = size >= FEWEST_RUNS
         return tuple([values[enough] for values in (size, count, *means)])
@@ -72,7 +85,7 @@ class Moments:
 
 def coverage(size: Any, count: Any, middle: Any, deviation: Any) -> tuple[float, float, float]:
     """Return the shares of cells inside, below and above; a count on the edge falls at random, as its share says."""
-    chance = 1.0 / (1.0 + np.exp(-(middle[:, None] + deviation[:, None] * NODES)))
+    chance = _probability(middle[:, None] + deviation[:, None] * NODES)
     below = binom.cdf(count[:, None] - 1, size[:, None], chance) @ SHARES
     at = binom.pmf(count[:, None], size[:, None], chance) @ SHARES
     place = below + np.random.default_rng(1).random(len(size)) * at
@@ -84,7 +97,7 @@ def errors_by_width(size: Any, count: Any, deviation: Any, odds: Any) -> tuple[f
 
     The noise of counting is taken off.
     """
-    chance = 1.0 / (1.0 + np.exp(-odds))
+    chance = _probability(odds)
     error = (count / size - chance) ** 2 - chance * (1.0 - chance) / size
     band, wide = np.floor(odds).astype(int), np.zeros(len(odds), dtype=bool)
     for found in np.unique(band):
@@ -100,128 +113,112 @@ def area(scores: Any, happened: Any) -> float:
     return (middle[rank.ravel()][happened].sum() - n * (n + 1) / 2) / (n * (len(scores) - n))
 
 
-def walk(monitor: ForesightMonitor, runs: Sequence[Trajectory]) -> dict[str, Moments]:
-    """Return what a monitor says along runs."""
-    rows: dict[str, list[tuple[float, float, float, bool, int]]] = {
-        "standing": [],
-        "proposal": [],
-        "in the end": [],
-    }
-    for number, run in enumerate(runs):
-        seen = observe(run, monitor.model.space, monitor.model.notion, monitor.model.unknown_onset)
-        moves = [] if seen.left_out else list(run.moves())
-        state = monitor.begin(run)
-        for step in range(len(seen.states)):
-            soon = seen.onset is not None and seen.onset - step <= HORIZON
-            verdict, outlook = monitor.verdict(state), monitor.outlook(state)
-            rows["standing"].append((verdict.probability, verdict.low, verdict.high, soon, number))
-            ends = seen.end == VIOLATED
-            rows["in the end"].append((outlook.violates, outlook.low, outlook.high, ends, number))
-            if step < len(moves):
-                verdict = monitor.foresee(state, moves[step])
-                rows["proposal"].append((verdict.probability, verdict.low, verdict.high, soon, number))
-                state = monitor.follow(state, moves[step])
-    result = {}
-    for name, found in rows.items():
-        columns = np.array(found)
-        result[name] = Moments(*columns.T[:3], columns[:, 3] > 0, columns[:, 4].astype(int))
-    return result
-
-
-def parts(runs: Sequence[Trajectory]) -> Iterator[tuple[str, Callable[[Trajectory], bool]]]:
-    """Yield what is held out."""
-    bases, _ = pipelines({run.model for run in runs})
-
-    def fold(name: str, n: int) -> int:
-        return crc32(name.encode()) % n
-
-    def base(run: Trajectory) -> str:
-        name = run.model.lower()
-        return max((one for one in bases if name.startswith(one)), key=len, default=name)
-
-    for number in range(5):
-        yield (
-            f"tasks, part {number + 1}",
-            lambda run, number=number: fold(f"{run.source}|{run.category}|{run.task}", 5) == number,
-        )
-    for source in ("agentdojo", "agentdyn"):
+def parts(runs: Sequence[Trajectory]) -> Iterator[tuple[str, Any]]:
+    """Yield what is held out besides tasks, (runs,)."""
+    bases, _ = fitting.pipelines({run.model for run in runs})
+    named = [
+        max((base for base in bases if run.model.lower().startswith(base)), key=len, default="")
+        for run in runs
+    ]
+    part = np.array([crc32(base.encode()) % 4 for base in named])
+    source, suite = np.array([run.source for run in runs]), np.array([run.category for run in runs])
+    for name in ("agentdojo", "agentdyn"):
         for number in range(2):
-            yield (
-                f"models of {source}, part {number + 1}",
-                lambda run, number=number, source=source: (
-                    run.source == source and fold(base(run), 4) == number
-                ),
-            )
-    for suite in ("shopping", "dailylife", "slack"):
-        yield f"suite {suite}", lambda run, suite=suite: run.category == suite
+            yield f"models of {name}, part {number + 1}", (source == name) & (part == number)
+    for name in ("shopping", "dailylife", "slack"):
+        yield f"suite {name}", suite == name
 
 
-def report(name: str, runs: Sequence[Trajectory], moments: dict[str, Moments]) -> None:
+class Tried:
+    """One side, standings or proposals, with the scores of every task by a regression on others."""
+
+    def __init__(self, data: Any, side: Any, sizes: Any, target: Any, penalty: float) -> None:
+        self.data, self.side, self.target, self.penalty = data, side, target, penalty
+        self.design = fitting._Design(data, side, sizes)
+        self.scores, self.variances = fitting._cross_scores(self.design, target, penalty)
+
+    def tasks(self, happened: Any) -> Moments:
+        """Return the moments of all tasks, linked by those of other folds."""
+        fold = self.data.fold[self.side.run]
+        found = [
+            self._said(fold != number, fold == number, self.scores, self.variances, happened)
+            for number in np.unique(fold)
+        ]
+        return Moments.joined(found)
+
+    def scored(self, out: Any) -> tuple[Any, Any]:
+        """Return the scores of held-out runs and their variances, at the rows of the runs."""
+        inside = out[self.side.run]
+        others = self.design.inputs.take(~inside)
+        found = fitting._regression(others, self.target[~inside], self.penalty)
+        tried_on = self.design.inputs.take(inside)
+        scores, variances = self.scores.copy(), self.variances.copy()
+        scores[inside] = tried_on.times(found[0]) + found[1]
+        variances[inside] = tried_on.squared().times(self.design.known(others, found, self.penalty).by_column)
+        return scores, variances
+
+    def part(self, out: Any, scored: tuple[Any, Any], happened: Any) -> Moments:
+        """Return the moments of held-out runs, linked by the others."""
+        inside = out[self.side.run]
+        return self._said(~inside, inside, *scored, happened)
+
+    def _said(self, known: Any, new: Any, scores: Any, variances: Any, happened: Any) -> Moments:
+        run, task = self.side.run, self.data.task[self.side.run]
+        link = fitting._link(self.scores[known], happened[known])
+        cells = Cells.of(self.scores[known], self.variances[known], run[known], task[known])
+        between = cells.spread(link, happened[known]).between
+        odds = link[0] + link[1] * scores[new]
+        deviation = np.sqrt(between + link[1] ** 2 * variances[new])
+        return Moments(odds, centres(odds, between), deviation, happened[new], run[new])
+
+
+def report(name: str, side: str, groups: dict[str, Any], said: Moments) -> None:
     """Print what was found in one part."""
-    task = np.unique([f"{run.source}|{run.category}|{run.task}" for run in runs], return_inverse=True)[1]
-    model = np.unique([run.model for run in runs], return_inverse=True)[1]
-    groups = {"task": task, "model": model, "task and model": task * (model.max() + 1) + model}
-    for side, said in moments.items():
-        by_mean, by_high = (area(values, said.happened) for values in (said.probability, said.high))
-        width = np.median(said.high - said.low)
+    by_mean, by_high = (area(values, said.happened) for values in (said.odds, said.high))
+    print(
+        f"{name} | {side} | area by mean {by_mean:.3f}, by upper end {by_high:.3f} | median width {said.width:.2f}"
+    )
+    for group, numbers in groups.items():
+        size, count, middle, deviation, odds = said.cells(numbers)
+        inside, below, above = coverage(size, count, middle, deviation)
+        bare = coverage(size, count, odds, np.zeros(len(odds)))[0]
+        narrow, wide = errors_by_width(size, count, deviation, odds)
         print(
-            f"{name} | {side} | area by mean {by_mean:.3f}, by upper end {by_high:.3f} | median width {width:.2f}"
+            f"    cells of one {group}: {len(size)} | inside {inside:.3f} (below {below:.3f}, above {above:.3f}) | "
+            f"without {bare:.3f} | error where narrow {narrow:.3f}, where wide {wide:.3f}",
+            flush=True,
         )
-        for group, numbers in groups.items():
-            size, count, middle, deviation, odds = said.cells(numbers)
-            inside, below, above = coverage(size, count, middle, deviation)
-            bare = coverage(size, count, odds, np.zeros(len(odds)))[0]
-            narrow, wide = errors_by_width(size, count, deviation, odds)
-            print(
-                f"    cells of one {group}: {len(size)} | inside {inside:.3f} (below {below:.3f}, above {above:.3f}) | "
-                f"without {bare:.3f} | error where narrow {narrow:.3f}, where wide {wide:.3f}",
-                flush=True,
-            )
 
 
-def _odds(probability: Any) -> Any:
-    clipped = np.clip(probability, 1e-7, 1.0 - 1e-7)
-    return np.log(clipped) - np.log1p(-clipped)
+def _probability(odds: Any) -> Any:
+    return np.exp(-np.logaddexp(0.0, -odds))
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    given = parser.parse_args()
-    space, catalogue = load_space("flow"), load_catalogue()
-    runs = list(TrajectoryReader(["corpus"], space, Labeler(catalogue)))
-    chosen = [(name, out) for name, out in parts(runs)]
-    together: list[tuple[list[Trajectory], dict[str, Moments]]] = []
-    for name, out in chosen[4:6] if given.quick else chosen:
-        held_out = [run for run in runs if out(run)]
-        model, _ = fit_model(
-            [run for run in runs if not out(run)],
-            space,
-            catalogue,
-            FitSettings(hazard=True),
-            horizon=HORIZON,
-            threshold=0.5,
-        )
-        moments = walk(ForesightMonitor(model, intervals=True), held_out)
-        report(name, held_out, moments)
-        if name.startswith("tasks"):
-            together.append((held_out, moments))
-    if len(together) > 1:
-        everything = [run for held_out, _ in together for run in held_out]
-        starts = np.cumsum([0, *(len(held_out) for held_out, _ in together)])
-        joined = {
-            side: Moments(
-                *(
-                    np.concatenate([getattr(moments[side], field) for _, moments in together])
-                    for field in ("probability", "low", "high", "happened")
-                ),
-                np.concatenate(
-                    [moments[side].run + start for (_, moments), start in zip(together, starts, strict=False)]
-                ),
-            )
-            for side in together[0][1]
-        }
-        report("all tasks, each held out once", everything, joined)
+    space, settings = load_space("flow"), FitSettings()
+    read = TrajectoryReader(["corpus"], space, Labeler(load_catalogue()))
+    used = [(run, observe(run, space, settings.notion, settings.unknown_onset)) for run in read]
+    used = [(run, seen) for run, seen in used if not seen.left_out]
+    runs, data = [run for run, _ in used], fitting._walk(used, space)
+    model = np.unique([run.model for run in runs], return_inverse=True)[1]
+    groups = {"task": data.task, "model": model, "task and model": data.task * (model.max() + 1) + model}
+    left = data.standing.left, data.proposal.left
+    for tried, targets in (
+        (
+            Tried(data, data.standing, data.sizes[0], left[0] <= HORIZON, fitting.PENALTY),
+            {"standing": left[0] <= HORIZON, "in the end": data.violated[data.standing.run]},
+        ),
+        (
+            Tried(data, data.proposal, data.sizes[1], left[1] <= 1, fitting.PROPOSAL_PENALTY),
+            {"proposal": left[1] <= HORIZON, "proposal itself": left[1] <= 1},
+        ),
+    ):
+        for side, happened in targets.items():
+            report("tasks", side, groups, tried.tasks(happened))
+        for name, out in parts(runs):
+            scored = tried.scored(out)
+            for side, happened in targets.items():
+                report(name, side, groups, tried.part(out, scored, happened))
 
 
 if __name__ == "__main__":

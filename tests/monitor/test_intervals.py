@@ -26,6 +26,7 @@ from safetydrift.monitor.intervals import (
     left,
 )
 from safetydrift.monitor.policy import Bound, Policy
+from safetydrift.monitor.risk_control import peaks_of
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.monitor.spread_fitting import Cells, Known, centres
 from safetydrift.monitor.updating import update
@@ -315,6 +316,15 @@ def test_a_policy_may_compare_the_upper_end(model, monitor):
         assert cautious.verdict(state).alarm is alarms
     other = ForesightMonitor(model, Policy(3, between, bound=Bound.UPPER))  # at any horizon
     assert other.verdict(state).low <= other.verdict(state).probability <= other.verdict(state).high
+
+
+def test_thresholds_are_chosen_on_what_the_policy_compares(model):
+    others = [run.replace(task=f"other-{run.task}") for run in made_runs(range(480, 540))]
+    upper = model.policy.replace(bound=Bound.UPPER)
+    by_mean, by_upper = (peaks_of(model.replace(policy=policy), others) for policy in (model.policy, upper))
+    assert (by_upper.standing > by_mean.standing).all()
+    assert (by_upper.proposal >= by_mean.proposal).all()
+    assert by_upper.proposal.sum() > by_mean.proposal.sum()
 
 
 def test_a_hazard_without_a_spread_behaves_as_ever_and_says_so(model):
