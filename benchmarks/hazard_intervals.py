@@ -105,6 +105,27 @@ def errors_by_width(size: Any, count: Any, deviation: Any, odds: Any) -> tuple[f
     return tuple([float(np.sqrt(max(error[half].mean(), 0.0))) for half in (~wide, wide)])
 
 
+def by_quarter_of_width(parts: Sequence[tuple[Any, ...]]) -> list[float]:
+    """Return the same by quarters of width, over the cells of several parts."""
+    size, count, _, deviation, odds = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    chance = _probability(odds)
+    error = (count / size - chance) ** 2 - chance * (1.0 - chance) / size
+    band, quarter = np.floor(odds).astype(int), np.zeros(len(odds), dtype=int)
+    for found in np.unique(band):
+        inside = band == found
+        quarter[inside] = np.argsort(np.argsort(deviation[inside])) * 4 // inside.sum()
+    return [float(np.sqrt(max(error[quarter == number].mean(), 0.0))) for number in range(4)]
+
+
+def recall(scores: Any, run: Any, violated: Any) -> float:
+    """Return the share of violating runs whose highest score is beyond that of 95 % of the others'."""
+    peak = np.full(len(violated), -np.inf)
+    np.maximum.at(peak, run, scores)
+    seen = np.isfinite(peak)
+    limit = np.quantile(peak[seen & ~violated], 0.95)
+    return float((peak[seen & violated] > limit).mean())
+
+
 def area(scores: Any, happened: Any) -> float:
     """Return the area under the curve; ties count half."""
     _, rank, times = np.unique(scores, return_inverse=True, return_counts=True)
@@ -172,11 +193,14 @@ class Tried:
         return Moments(odds, centres(odds, between), deviation, happened[new], run[new])
 
 
-def report(name: str, side: str, groups: dict[str, Any], said: Moments) -> None:
+def report(name: str, side: str, groups: dict[str, Any], said: Moments, violated: Any) -> None:
     """Print what was found in one part."""
-    by_mean, by_high = (area(values, said.happened) for values in (said.odds, said.high))
+    figures = said.odds, said.high
+    by_mean, by_high = (area(values, said.happened) for values in figures)
+    found, found_high = (recall(values, said.run, violated) for values in figures)
     print(
-        f"{name} | {side} | area by mean {by_mean:.3f}, by upper end {by_high:.3f} | median width {said.width:.2f}"
+        f"{name} | {side} | area by mean {by_mean:.3f}, by upper end {by_high:.3f} | violating runs found at 5 % false "
+        f"alarms {found:.3f}, {found_high:.3f} | median width {said.width:.2f}"
     )
     for group, numbers in groups.items():
         size, count, middle, deviation, odds = said.cells(numbers)
@@ -213,12 +237,18 @@ def main() -> None:
             {"proposal": left[1] <= HORIZON, "proposal itself": left[1] <= 1},
         ),
     ):
-        for side, happened in targets.items():
-            report("tasks", side, groups, tried.tasks(happened))
-        for name, out in parts(runs):
-            scored = tried.scored(out)
+        cells: dict[str, list[tuple[Any, ...]]] = {side: [] for side in targets}
+        for name, out in (("tasks", None), *parts(runs)):
+            scored = None if out is None else tried.scored(out)
             for side, happened in targets.items():
-                report(name, side, groups, tried.part(out, scored, happened))
+                said = tried.tasks(happened) if scored is None else tried.part(out, scored, happened)
+                report(name, side, groups, said, data.violated)
+                cells[side].append(said.cells(model))
+        for side, found in cells.items():
+            quarters = ", ".join([f"{error:.3f}" for error in by_quarter_of_width(found)])
+            print(
+                f"all parts | {side} | error of cells of one model by quarter of width at equal odds: {quarters}"
+            )
 
 
 if __name__ == "__main__":
