@@ -1,12 +1,16 @@
 import json
 import random
 from math import isnan
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safetydrift.cli.predict import predict
+from safetydrift.cli.replay import replay
 from safetydrift.errors import ModelFileError
 from safetydrift.formats import load_catalogue, load_model, load_space, save_model
 from safetydrift.formats.hazard_part import hazard_definition, read_hazard
@@ -34,6 +38,7 @@ from safetydrift.states.task_words import task_words
 from safetydrift.states.trajectory import Trajectory, fold
 from safetydrift.trace import Ending, Label, Step, ToolCall
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 SPACE = load_space("flow")
 READ = SPACE.encode({"data": "internal"})
 LURE = SPACE.encode({"data": "internal", "untrusted": "instructed"})
@@ -350,6 +355,22 @@ def test_an_update_narrows_the_more_runs_it_has(model):
     assert widths[0] > widths[2]
     again = update(update(model, ours[:20]).model, ours[20:]).model.hazard.spread
     assert again.within[4].left < shares[1]
+
+
+@pytest.mark.parametrize("spread", [True, False])
+def test_replays_and_predictions_say_how_sure_they_are(model, tmp_path, spread):
+    given = model if spread else model.replace(hazard=model.hazard.replace(spread=None))
+    save_model(given, tmp_path / "model.json")
+    options = [str(EXAMPLES), "--model", str(tmp_path / "model.json")]
+    replayed = CliRunner().invoke(replay, [*options, "--limit", "1", "--json"], catch_exceptions=False)
+    CliRunner().invoke(predict, [*options, "-o", str(tmp_path / "p.jsonl")], catch_exceptions=False)
+    steps = json.loads(replayed.stdout)[0]["steps"]
+    lines = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text().splitlines()]
+    said = [(one["low"], one["probability"], one["high"]) for one in steps]
+    said += [(line.get("low"), line["p"]["5"], line.get("high")) for line in lines]
+    assert len(said) > len(steps) > 0
+    for low, probability, high in said:
+        assert low <= probability <= high if spread else low is high is None
 
 
 # -- files -----------------------------------------------------------------------------------------------
