@@ -14,7 +14,7 @@ from safetydrift.guard import GuardPolicy, Rule, load_policy
 from safetydrift.guard.default_policy import default_policy
 from safetydrift.guard.policy import SEVERITIES, SEVERITY_OF, STRICTNESS, Call
 from safetydrift.guard.policy_file import WatchedPolicy
-from safetydrift.monitor.policy import Policy
+from safetydrift.monitor.policy import Bound, Policy
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 from safetydrift.states.effect import Effect
 from safetydrift.trace import ToolCall
@@ -77,6 +77,20 @@ def test_a_person_is_asked_before_the_threshold(space, policy, probability, done
     found = policy.decide(call(probability=probability), Policy(5, 0.5, 2 / 3), space)
     assert found.intervention is done
     assert found.rule == ("near the model's threshold" if done is ASK else "the model's threshold")
+
+
+@pytest.mark.parametrize(("bound", "done"), [(Bound.MEAN, ALLOW), (Bound.UPPER, ASK)])
+def test_a_person_is_asked_earlier_by_the_figure_that_the_model_compares(space, bound, done):
+    likely = call(probability=0.2)
+    unsure = Call(
+        likely.tool,
+        likely.category,
+        likely.effect,
+        likely.verdict.replace(low=0.1, high=0.6),
+        likely.standing,
+    )
+    found = GuardPolicy().decide(unsure, Policy(5, 0.5, 2 / 3, bound=bound), space)
+    assert found.intervention is done
 
 
 @pytest.mark.parametrize(

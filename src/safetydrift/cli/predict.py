@@ -50,7 +50,7 @@ def predict(
     from safetydrift.monitor.foresight import monitor_for
 
     fitted = load_model(model)
-    monitor = monitor_for(fitted)
+    monitor = monitor_for(fitted, intervals=True)
     inputs = Inputs(paths, fitted.space, monitor.labeler, reading, output)
     encoder = msgspec.json.Encoder()
     buffer = bytearray()

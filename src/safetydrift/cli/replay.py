@@ -59,7 +59,7 @@ def replay(
     from safetydrift.monitor.foresight import monitor_for
 
     fitted = load_model(model)
-    monitor = monitor_for(fitted)
+    monitor = monitor_for(fitted, intervals=True)
     inputs = Inputs(paths, fitted.space, monitor.labeler, reading, output)
     chosen = (run for run in inputs if not traces or run.id in traces)
     replays = [walk(run, monitor) for run in islice(chosen, len(traces) or limit)]

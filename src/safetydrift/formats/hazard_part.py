@@ -7,6 +7,7 @@ from math import isfinite
 from safetydrift.errors import ModelFileError
 from safetydrift.monitor.covariates import Factors
 from safetydrift.monitor.hazard import Hazard, Weights
+from safetydrift.monitor.intervals import KINDS, LEVELS, MOST_BETWEEN, Learned, LinkSpread, Spread
 from safetydrift.monitor.pipelines import Marks
 from safetydrift.states.task_words import WORD_BINS
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 _MAX_NAMES = 10_000
 _HIGHEST = 1e3
+_HIGHEST_VARIANCE = 100.0
+_NUMBERED = ("marks", "marks_exposed")
+_OF_WORDS = ("task", "orders", "heard")
 
 
 def hazard_definition(hazard: Hazard) -> dict[str, Any]:
@@ -29,6 +33,7 @@ def hazard_definition(hazard: Hazard) -> dict[str, Any]:
         "within": hazard.within,
         "eventually": hazard.eventually,
         "proposed": hazard.proposed,
+        **({} if hazard.spread is None else {"spread": _spread_definition(hazard.spread)}),
     }
 
 
@@ -48,13 +53,18 @@ def read_hazard(part: Any, space: StateSpace, max_horizon: int) -> Hazard:
     links = {name: tuple([_pair(link) for link in part[name]]) for name in ("within", "proposed")}
     if any(len(found) != max_horizon for found in links.values()):
         raise ModelFileError("its hazard and its tables differ in horizon")
+    all_sizes = (*sizes, *factors.proposal_sizes)
+    standing = _read_weights(part["standing"], sizes, len(marks.marks))
+    proposal = _read_weights(part["proposal"], all_sizes, len(marks.marks))
+    spread = part.get("spread")
     return Hazard(
         marks=marks,
-        standing=_read_weights(part["standing"], sizes, len(marks.marks)),
-        proposal=_read_weights(part["proposal"], (*sizes, *factors.proposal_sizes), len(marks.marks)),
+        standing=standing,
+        proposal=proposal,
         within=links["within"],
         eventually=_pair(part["eventually"]),
         proposed=links["proposed"],
+        spread=None if spread is None else _read_spread(spread, standing, proposal, max_horizon),
     )
 
 
@@ -70,6 +80,80 @@ def _weights_definition(weights: Weights) -> dict[str, Any]:
         "marks": weights.marks,
         "marks_exposed": weights.marks_exposed,
     }
+
+
+def _spread_definition(spread: Spread) -> dict[str, Any]:
+    return {
+        "standing": _learned_definition(spread.standing),
+        "proposal": _learned_definition(spread.proposal),
+        "within": [[link.between, link.left] for link in spread.within],
+        "eventually": [spread.eventually.between, spread.eventually.left],
+        "proposed": [[link.between, link.left] for link in spread.proposed],
+    }
+
+
+def _learned_definition(learned: Learned) -> dict[str, Any]:
+    parts = {name: getattr(learned, name) for name in ("variances", "tables", *_NUMBERED, *_OF_WORDS)}
+    return parts | {name: dict(getattr(learned, name)) for name in ("last", "before")}
+
+
+def _read_spread(part: Any, standing: Weights, proposal: Weights, max_horizon: int) -> Spread:
+    within, proposed = (tuple([_link_spread(link) for link in part[name]]) for name in ("within", "proposed"))
+    if len(within) != max_horizon or len(proposed) != max_horizon:
+        raise ModelFileError("its hazard says how sure it is for other horizons than it has")
+    return Spread(
+        standing=_read_learned(part["standing"], standing),
+        proposal=_read_learned(part["proposal"], proposal),
+        within=within,
+        eventually=_link_spread(part["eventually"]),
+        proposed=proposed,
+    )
+
+
+def _read_learned(part: Any, weights: Weights) -> Learned:
+    tables = part["tables"]
+    if not isinstance(tables, list) or len(tables) != len(weights.tables):
+        raise ModelFileError("its hazard says how sure it is of another number of factors than it has")
+    return Learned(
+        variances=tuple(
+            [_within(value, _HIGHEST_VARIANCE) for value in _numbers(part["variances"], len(KINDS))]
+        ),
+        tables=tuple(
+            [_levels(found, 0, len(own)) for found, own in zip(tables, weights.tables, strict=True)]
+        ),
+        last=_named_levels(part["last"]),
+        before=_named_levels(part["before"]),
+        **{name: _all_levels(part[name], len(getattr(weights, name))) for name in (*_NUMBERED, *_OF_WORDS)},
+    )
+
+
+def _link_spread(part: Any) -> LinkSpread:
+    between, left = part
+    return LinkSpread(_within(between, MOST_BETWEEN), _within(left, 1.0))
+
+
+def _within(value: Any, highest: float) -> float:
+    if not 0.0 <= _number(value) <= highest:
+        raise ModelFileError(f"its hazard has {value!r} for something between 0 and {highest:g}")
+    return float(value)
+
+
+def _all_levels(text: Any, size: int) -> str:
+    return _levels(text, size, size)
+
+
+def _levels(text: Any, fewest: int, most: int) -> str:
+    if not isinstance(text, str) or not fewest <= len(text) <= most or text.strip(LEVELS):
+        raise ModelFileError("its hazard does not say how sure it is of each of its weights")
+    return text
+
+
+def _named_levels(part: Any) -> dict[str, int]:
+    if not isinstance(part, dict) or len(part) > _MAX_NAMES:
+        raise ModelFileError("its hazard does not say by name how sure it is of tools")
+    if any(type(level) is not int or not 0 <= level < len(LEVELS) for level in part.values()):
+        raise ModelFileError("its hazard is more sure of a tool than any fit could be")
+    return dict(part)
 
 
 def _trimmed(table: tuple[float, ...]) -> list[Any]:

@@ -510,7 +510,8 @@ class GuardPolicy(Value):
         if verdict.alarm:
             return Finding(self.otherwise, MODEL_RULE, "", threshold)
         early = self.ask_odds * threshold / (1.0 - threshold + self.ask_odds * threshold)
-        if verdict.probability >= early and STRICTNESS[self.otherwise] >= STRICTNESS[Intervention.ASK]:
+        likely = model.compared(verdict.probability, verdict.high)
+        if likely >= early and STRICTNESS[self.otherwise] >= STRICTNESS[Intervention.ASK]:
             return Finding(Intervention.ASK, EARLY_RULE, "", early)
         return Finding(Intervention.ALLOW, MODEL_RULE, "", threshold)
 

@@ -12,6 +12,7 @@ from math import nan
 
 from safetydrift.monitor.covariates import Covariates, Factors
 from safetydrift.monitor.hazard import Curves, Score, probability
+from safetydrift.monitor.intervals import Deviation, ends
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import with_hazard
@@ -36,10 +37,21 @@ if TYPE_CHECKING:
 _MEMO = 1 << 16
 
 
-def monitor_for(model: Model, policy: Policy | None = None, labeler: Labeler | None = None) -> LookupMonitor:
-    """Return the monitor that makes the most of a model: with its hazard, if it has one."""
-    kind = LookupMonitor if model.hazard is None else ForesightMonitor
-    return kind(model, policy, labeler)
+def monitor_for(
+    model: Model, policy: Policy | None = None, labeler: Labeler | None = None, *, intervals: bool = False
+) -> LookupMonitor:
+    """Return the monitor that makes the most of a model: with its hazard, if it has one.
+
+    Parameters
+    ----------
+    model, policy, labeler
+        As for `LookupMonitor`.
+    intervals
+        As for `ForesightMonitor`; the verdicts of tables have theirs in any case.
+    """
+    if model.hazard is None:
+        return LookupMonitor(model, policy, labeler)
+    return ForesightMonitor(model, policy, labeler, intervals=intervals)
 
 
 class ForesightMonitor(LookupMonitor):
@@ -49,23 +61,32 @@ class ForesightMonitor(LookupMonitor):
     ----------
     model, policy, labeler
         As for `LookupMonitor`.
+    intervals
+        Whether verdicts say between which probabilities theirs lies. That takes a little longer, and is done in any
+        case if the policy compares the upper end. Hazards that were fitted without cannot say; theirs are nan.
 
     Raises
     ------
     ValueError
-        If the model has no hazard, or the policy compares upper ends of intervals, which a hazard does not give.
+        If the model has no hazard, or the policy compares upper ends of intervals and the hazard gives none.
     """
 
-    def __init__(self, model: Model, policy: Policy | None = None, labeler: Labeler | None = None) -> None:
-        super().__init__(model, policy, labeler)
+    def __init__(
+        self,
+        model: Model,
+        policy: Policy | None = None,
+        labeler: Labeler | None = None,
+        *,
+        intervals: bool = False,
+    ) -> None:
         hazard = model.hazard
         if hazard is None:
             raise ValueError("this model is nothing but tables; LookupMonitor follows with it")
-        if self.policy.bound is not Bound.MEAN:
-            raise ValueError(
-                "a hazard gives probabilities without an interval; a policy can only compare the mean"
-            )
         self._hazard = hazard
+        super().__init__(model, policy, labeler)
+        asked = intervals or self.policy.bound is Bound.UPPER
+        self._made: tuple[Deviation, Deviation] | None = None
+        self._deviations = self._make_deviations() if asked else None
         self._factors = Factors(model.space)
         self._standing_score, self._proposal_score = Score(hazard.standing), Score(hazard.proposal)
         self._within, self._proposed = Curves(hazard.within), Curves(hazard.proposed)
@@ -105,8 +126,12 @@ class ForesightMonitor(LookupMonitor):
         if past is None or pipeline is None:
             return super().verdict(state)
         cells = self._factors.standing_cells(state.state, past)
-        score = self._standing_score(cells, past, pipeline, (past.last, past.before))
-        return self._informed_standing(state.category, state.state, self._within.place(score), state.violated)
+        tools = past.last, past.before
+        place = self._within.place(self._standing_score(cells, past, pipeline, tools))
+        if self._deviations is None:
+            return self._informed_standing(state.category, state.state, place, state.violated)
+        steps = self._deviations[0](cells, past, pipeline, tools)
+        return self._informed_standing(state.category, state.state, place, state.violated, steps)
 
     def check(
         self, state: TrajectoryState, step: Step, proposed: Effect | None = None
@@ -142,7 +167,14 @@ class ForesightMonitor(LookupMonitor):
         chain, verdict = super().outlook(state), self.verdict(state)
         if state.violated or state.past is None or verdict.basis is Basis.VIOLATED:
             return chain
-        return with_hazard(chain, verdict.within, verdict.eventually)
+        low, high = self._of_the_end(state)
+        return with_hazard(
+            chain,
+            verdict.within,
+            verdict.eventually,
+            min(low, verdict.eventually),
+            max(high, verdict.eventually),
+        )
 
     # -- walking a recorded run -------------------------------------------------------------------------
 
@@ -161,9 +193,14 @@ class ForesightMonitor(LookupMonitor):
             return super().foresee(state, move)
         factors = self._factors
         cells = factors.standing_cells(state.state, past) + factors.proposal_cells(state.state, past, move)
-        score = self._proposal_score(cells, past, pipeline, (move.tool, past.last))
+        tools = move.tool, past.last
+        place = self._proposed.place(self._proposal_score(cells, past, pipeline, tools))
         after = state.state if state.violated else self._space.successors(state.state)[move.proposed]
-        return self._informed_proposal(state.category, after, self._proposed.place(score))
+        if self._deviations is None:
+            return self._informed_proposal(state.category, after, place)
+        return self._informed_proposal(
+            state.category, after, place, self._deviations[1](cells, past, pipeline, tools)
+        )
 
     # -- inside -----------------------------------------------------------------------------------------
 
@@ -174,32 +211,75 @@ class ForesightMonitor(LookupMonitor):
         past = None if state.past is None else self._factors.after(state.past, move)
         return self.advance(state, move.effect, history, past)
 
-    def _of_standing(self, category: str, state: int, place: int, violated: bool) -> Verdict:
-        base = self._built(category, state, pending=False)
-        curve = self._within[place]
-        ends = (
-            base.eventually if violated else probability(self._within.score(place), self._hazard.eventually)
-        )
-        return self._informed(base, curve, max(ends, curve[-1]), pending=False)
+    def _require_bounds(self) -> None:
+        if self.policy.bound is Bound.UPPER and self._hazard.spread is None:
+            raise ValueError(
+                "the hazard of this model was fitted without intervals, so a policy can only compare the mean; "
+                "fit it again to compare upper ends"
+            )
 
-    def _of_proposal(self, category: str, state: int, place: int) -> Verdict:
-        base, curve = self._built(category, state, pending=True), self._proposed[place]
-        return self._informed(base, curve, max(base.eventually, curve[-1]), pending=True)
+    def _make_deviations(self) -> tuple[Deviation, Deviation] | None:
+        """Return the deviations of a standing's and of a proposal's score, if the hazard knows them."""
+        hazard = self._hazard
+        if self._made is None and hazard.spread is not None:
+            self._made = (
+                Deviation(hazard.standing, hazard.spread.standing, hazard.marks),
+                Deviation(hazard.proposal, hazard.spread.proposal, hazard.marks),
+            )
+        return self._made
+
+    def _of_standing(
+        self, category: str, state: int, place: int, violated: bool, steps: int | None = None
+    ) -> Verdict:
+        hazard, base = self._hazard, self._built(category, state, pending=False)
+        curve, score = self._within[place], self._within.score(place)
+        eventually = base.eventually if violated else probability(score, hazard.eventually)
+        bounds = (nan, nan)
+        if steps is not None and hazard.spread is not None:
+            at = base.horizon - 1
+            bounds = ends(score, hazard.within[at], hazard.spread.within[at], steps)
+        return self._informed(base, curve, max(eventually, curve[-1]), bounds, pending=False)
+
+    def _of_proposal(self, category: str, state: int, place: int, steps: int | None = None) -> Verdict:
+        hazard, base = self._hazard, self._built(category, state, pending=True)
+        curve, bounds = self._proposed[place], (nan, nan)
+        if steps is not None and hazard.spread is not None:
+            at = base.horizon - 1
+            bounds = ends(self._proposed.score(place), hazard.proposed[at], hazard.spread.proposed[at], steps)
+        return self._informed(base, curve, max(base.eventually, curve[-1]), bounds, pending=True)
+
+    def _of_the_end(self, state: TrajectoryState) -> tuple[float, float]:
+        """Return between which probabilities that of ending violated lies."""
+        hazard, past, pipeline = self._hazard, state.past, state.pipeline
+        deviations = self._make_deviations()
+        if deviations is None or hazard.spread is None or past is None or pipeline is None:
+            return nan, nan
+        cells, tools = self._factors.standing_cells(state.state, past), (past.last, past.before)
+        score = self._within.score(self._within.place(self._standing_score(cells, past, pipeline, tools)))
+        steps = deviations[0](cells, past, pipeline, tools)
+        return ends(score, hazard.eventually, hazard.spread.eventually, steps)
 
     def _informed(
-        self, base: Verdict, curve: tuple[float, ...], eventually: float, *, pending: bool
+        self,
+        base: Verdict,
+        curve: tuple[float, ...],
+        eventually: float,
+        bounds: tuple[float, float],
+        *,
+        pending: bool,
     ) -> Verdict:
         if base.basis is Basis.VIOLATED:
             return base
         basis = Basis.BORROWED if base.basis is Basis.UNSEEN else base.basis
         likely = curve[base.horizon]
-        alarm = self.policy.alarms(likely, basis, pending=pending)
+        low, high = min(bounds[0], likely), max(bounds[1], likely)  # of nan and a number, both give nan
+        alarm = self.policy.alarms(likely, basis, pending=pending, high=high)
         return base.replace(
             probability=likely,
             within=curve,
             eventually=eventually,
-            low=nan,
-            high=nan,
+            low=low,
+            high=high,
             uncertain=0.0,
             basis=basis,
             alarm=alarm,

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from safetydrift.monitor.covariates import Covariates
+    from safetydrift.monitor.intervals import Spread
     from safetydrift.monitor.pipelines import Marks, Pipeline
 
 FINENESS = 64
@@ -156,15 +157,18 @@ class Hazard(Value):
         The same for the end of the run.
     proposed
         The same within h steps from the proposal's score, the proposed call being the first of them.
+    spread
+        What is not known about all that; None for a hazard that gives no intervals.
     """
 
-    __slots__ = ("eventually", "marks", "proposal", "proposed", "standing", "within")
+    __slots__ = ("eventually", "marks", "proposal", "proposed", "spread", "standing", "within")
     marks: Marks
     standing: Weights
     proposal: Weights
     within: Links
     eventually: tuple[float, float]
     proposed: Links
+    spread: Spread | None
 
     def __init__(
         self,
@@ -175,6 +179,7 @@ class Hazard(Value):
         within: Links,
         eventually: tuple[float, float],
         proposed: Links,
+        spread: Spread | None = None,
     ) -> None:
         self._fill(
             marks=marks,
@@ -183,6 +188,7 @@ class Hazard(Value):
             within=within,
             eventually=eventually,
             proposed=proposed,
+            spread=spread,
         )
 
 
@@ -220,7 +226,11 @@ class Curves:
 
 def probability(score: float, link: tuple[float, float]) -> float:
     """Return the probability that a logistic link gives a score."""
-    odds = link[0] + link[1] * score
+    return logistic(link[0] + link[1] * score)
+
+
+def logistic(odds: float) -> float:
+    """Return the probability that has these log odds."""
     return 1.0 / (1.0 + exp(-odds)) if odds >= 0.0 else exp(odds) / (1.0 + exp(odds))
 
 

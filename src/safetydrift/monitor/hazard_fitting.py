@@ -19,8 +19,10 @@ import numpy as np
 from safetydrift.errors import ChainError
 from safetydrift.monitor.covariates import Covariates, Factors
 from safetydrift.monitor.hazard import Hazard, Weights
+from safetydrift.monitor.intervals import Learned, Spread
 from safetydrift.monitor.peaks import Peaks
-from safetydrift.monitor.pipelines import PIPELINE, Marks
+from safetydrift.monitor.pipelines import MARK_KINDS, PIPELINE, Marks
+from safetydrift.monitor.spread_fitting import Cells, Known
 from safetydrift.states.task_words import WORD_BINS
 from safetydrift.states.trajectory import VIOLATED, observe
 
@@ -41,6 +43,7 @@ WORD_SCALE = 2.0
 """How much more a set of words may weigh than a cell: words enter as vectors of this length."""
 HEARD_SCALE = 16.0
 """The same for what the user says later: with a task that stands in a file, it is all that is known of the task."""
+_SCALES = {"task": WORD_SCALE, "orders": WORD_SCALE, "heard": HEARD_SCALE}
 FOLDS = 5
 """Folds of tasks from which the links are fitted."""
 MAX_ITERATIONS = 80
@@ -118,14 +121,17 @@ def fit_hazard(
         raise ChainError("a hazard needs runs that are violated and runs that are not")
     data = _walk(used, space)
     targets = {"standing": data.standing.left <= horizon, "proposal": data.proposal.left <= 1}
-    weights, scores = {}, {}
+    weights, learned, scores, cells = {}, {}, {}, {}
     for name, side, sizes, penalty in (
         ("standing", data.standing, data.sizes[0], PENALTY),
         ("proposal", data.proposal, data.sizes[1], PROPOSAL_PENALTY),
     ):
         design = _Design(data, side, sizes)
-        weights[name] = design.weights(_regression(design.inputs, targets[name], penalty))
-        scores[name] = _cross_scores(design, targets[name], penalty)
+        regression = _regression(design.inputs, targets[name], penalty)
+        weights[name] = design.weights(regression)
+        learned[name] = design.learned(design.known(design.inputs, regression, penalty), weights[name])
+        scores[name], variances = _cross_scores(design, targets[name], penalty)
+        cells[name] = Cells.of(scores[name], variances, side.run, data.task[side.run])
     ends = data.violated[data.standing.run]
     hazard = Hazard(
         marks=data.marks,
@@ -141,6 +147,19 @@ def fit_hazard(
             for steps in range(1, settings.max_horizon + 1)
         ),
     )
+    spread = Spread(
+        standing=learned["standing"],
+        proposal=learned["proposal"],
+        within=tuple(
+            cells["standing"].spread(link, data.standing.left <= steps)
+            for steps, link in enumerate(hazard.within, 1)
+        ),
+        eventually=cells["standing"].spread(hazard.eventually, ends),
+        proposed=tuple(
+            cells["proposal"].spread(link, data.proposal.left <= steps)
+            for steps, link in enumerate(hazard.proposed, 1)
+        ),
+    )
     peaks = {
         name: _peaks(scores[name], side.run, len(used), links[horizon - 1])
         for name, side, links in (
@@ -148,7 +167,9 @@ def fit_hazard(
             ("proposal", data.proposal, hazard.proposed),
         )
     }
-    return hazard, Peaks(peaks["standing"], peaks["proposal"], data.violated, data.task)
+    return hazard.replace(spread=spread), Peaks(
+        peaks["standing"], peaks["proposal"], data.violated, data.task
+    )
 
 
 def _peaks(scores: FloatArray, run: IntArray, n_runs: int, link: tuple[float, float]) -> FloatArray:
@@ -287,6 +308,10 @@ class _Inputs:
         """Return some of the rows."""
         return _Inputs(self.own[chosen], self.words, tuple([numbers[chosen] for numbers in self.words_of]))
 
+    def squared(self) -> _Inputs:
+        """Return the matrix with every number squared."""
+        return _Inputs(self.own.power(2), tuple([words.power(2) for words in self.words]), self.words_of)
+
     def times(self, coefficients: FloatArray) -> FloatArray:
         """Return the matrix times a vector of column weights, (rows,)."""
         first = self.own.shape[1]
@@ -359,6 +384,21 @@ class _Design:
             marks_exposed=marks_exposed,
         )
 
+    def known(self, inputs: _Inputs, regression: tuple[FloatArray, float], penalty: float) -> Known:
+        """Return what a regression on these inputs knows about its coefficients."""
+        coefficients, bias = regression
+        with np.errstate(over="ignore"):
+            expected = 1.0 / (1.0 + np.exp(-(inputs.times(coefficients) + bias)))
+        information = inputs.squared().back(expected * (1.0 - expected))
+        last, before, *_, task, orders, heard = self._widths[len(self.sizes) :]
+        marks = [len(self.data.marks.named(kind)) for kind in MARK_KINDS]
+        widths = [sum(self.sizes), last, before, *marks, *marks, task, orders, heard]
+        return Known.of(coefficients, information, penalty, widths)
+
+    def learned(self, known: Known, weights: Weights) -> Learned:
+        """Return what is known, in the form in which it is looked up."""
+        return known.learned(self.sizes, self.data.tools, weights, _SCALES)
+
     def _by_tool(self, part: FloatArray) -> dict[str, float]:
         return {name: round(float(part[number]), _DIGITS) for name, number in self.data.tools.items()}
 
@@ -388,10 +428,10 @@ def _regression(inputs: _Inputs, target: BoolArray, penalty: float) -> tuple[Flo
     return found[:-1], float(found[-1])
 
 
-def _cross_scores(design: _Design, target: BoolArray, penalty: float) -> FloatArray:
-    """Return the score of every row by a regression on tasks of other folds."""
+def _cross_scores(design: _Design, target: BoolArray, penalty: float) -> tuple[FloatArray, FloatArray]:
+    """Return the score of every row by a regression on tasks of other folds, and its variance."""
     fold = design.data.fold[design.side.run]
-    scores = np.zeros(len(fold))
+    scores, variances = np.zeros(len(fold)), np.zeros(len(fold))
     for tried in np.unique(fold):
         inside = fold == tried
         fitted = target[~inside]
@@ -399,9 +439,12 @@ def _cross_scores(design: _Design, target: BoolArray, penalty: float) -> FloatAr
             raise ChainError(
                 "too few tasks with and without a violation to fit a hazard on some and try it on others"
             )
-        coefficients, bias = _regression(design.inputs.take(~inside), fitted, penalty)
-        scores[inside] = design.inputs.take(inside).times(coefficients) + bias
-    return scores
+        others, tried_on = design.inputs.take(~inside), design.inputs.take(inside)
+        coefficients, bias = _regression(others, fitted, penalty)
+        scores[inside] = tried_on.times(coefficients) + bias
+        known = design.known(others, (coefficients, bias), penalty)
+        variances[inside] = tried_on.squared().times(known.by_column)
+    return scores, variances
 
 
 def _link(scores: FloatArray, happened: BoolArray) -> tuple[float, float]:

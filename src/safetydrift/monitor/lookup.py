@@ -69,12 +69,7 @@ class LookupMonitor:
                 f"horizon {self.policy.horizon} exceeds the model's maximum {model.max_horizon}; "
                 f"fit it with a maximum horizon of {self.policy.horizon} or more"
             )
-        bounds = model.tables[AGGREGATE].bounds
-        if self.policy.bound is Bound.UPPER and (bounds is None or bounds.horizon != self.policy.horizon):
-            raise HorizonError(
-                f"the policy compares upper bounds within {self.policy.horizon} steps, and the model's are for "
-                f"{'no horizon' if bounds is None else bounds.horizon}; fit it with that horizon"
-            )
+        self._require_bounds()
         self.labeler = Labeler(model.catalogue) if labeler is None else labeler
         self.labeler.require_cover(model.space)
         self._space = model.space
@@ -277,6 +272,14 @@ class LookupMonitor:
         if promise is not None and self.policy == self.model.policy:
             parts.append(f"threshold {promise.threshold:g}: {promise}")
         return "; ".join(parts)
+
+    def _require_bounds(self) -> None:
+        bounds, horizon = self.model.tables[AGGREGATE].bounds, self.policy.horizon
+        if self.policy.bound is Bound.UPPER and (bounds is None or bounds.horizon != horizon):
+            raise HorizonError(
+                f"the policy compares upper bounds within {horizon} steps, and the model's are for "
+                f"{'no horizon' if bounds is None else bounds.horizon}; fit it with that horizon"
+            )
 
     def _built(self, category: str, state: int, *, pending: bool) -> Verdict:
         """Return the verdict of the tables about one state, without building those about all others."""

@@ -146,7 +146,9 @@ class Outlook(Value):
         return text
 
 
-def with_hazard(outlook: Outlook, within: Sequence[float], violates: float) -> Outlook:
+def with_hazard(
+    outlook: Outlook, within: Sequence[float], violates: float, low: float = nan, high: float = nan
+) -> Outlook:
     """Return the outlook of a chain, made to agree with what a hazard says of the same run.
 
     The hazard says how likely a violation is and how soon; the chain, of which kinds it would be, and how the other
@@ -158,8 +160,8 @@ def with_hazard(outlook: Outlook, within: Sequence[float], violates: float) -> O
         What the chain says.
     within
         The hazard's probability of a violation within h steps, h = 0, 1, ..
-    violates
-        Its probability that the run ends violated.
+    violates, low, high
+        Its probability that the run ends violated, and between which it lies.
     """
     known = outlook.completes == outlook.completes  # not nan
     rest = 1.0 - outlook.violates
@@ -172,7 +174,7 @@ def with_hazard(outlook: Outlook, within: Sequence[float], violates: float) -> O
         beyond = outlook.steps if outlook.steps == outlook.steps else 1.0  # as above
         steps = sum(later[:-1]) + later[-1] * beyond
     return Outlook(
-        violates=violates, low=nan, high=nan, completes=completes, steps=steps, kinds=outlook.kinds
+        violates=violates, low=low, high=high, completes=completes, steps=steps, kinds=outlook.kinds
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Pipeline = tuple[int, ...]
 """Numbers of the marks that a name bears."""
 
-MODEL, DEFENCE, PIPELINE, WORD = "model", "defence", "pipeline", "word"
+DEFENCE, MODEL, PIPELINE, WORD = MARK_KINDS = ("defence", "model", "pipeline", "word")
 
 _WORDS = re.compile(r"[^\W\d_]+|\d+[^\W\d_]*")
 
@@ -40,7 +40,7 @@ class Marks(Value):
 
     @classmethod
     def of_names(cls, names: Iterable[str]) -> Marks:
-        """Return the marks that some names bear.
+        """Return the marks that some names bear, those of a kind one after the other in the order of `MARK_KINDS`.
 
         What follows a name that is listed itself, after a hyphen, is a defence: with ``gpt-4o`` in the list,
         ``gpt-4o-tool_filter`` has the defence ``tool_filter``.
@@ -64,6 +64,11 @@ class Marks(Value):
         """Return the names of all marks of a kind."""
         prefix = f"{kind} "
         return tuple([mark[len(prefix) :] for mark in self.marks if mark.startswith(prefix)])
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kind of every mark."""
+        return tuple([mark.partition(" ")[0] for mark in self.marks])
 
     def of(self, name: str) -> Pipeline:
         """Return the marks of a name; what is not known is left out.

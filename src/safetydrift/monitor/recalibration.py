@@ -17,6 +17,7 @@ import numpy as np
 
 from safetydrift.errors import ModelFileError
 from safetydrift.monitor.foresight import monitor_for
+from safetydrift.monitor.intervals import MOST_BETWEEN, LinkSpread
 from safetydrift.states.trajectory import VIOLATED, observe
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
     from safetydrift.monitor.hazard import Hazard
+    from safetydrift.monitor.intervals import Spread
     from safetydrift.monitor.model import Model
     from safetydrift.states.trajectory import Trajectory
 
@@ -121,6 +123,12 @@ class Correction:
     slope: float = 1.0
     precision: tuple[float, float, float] = (INTERCEPT_SPREAD**-2, 0.0, SLOPE_SPREAD**-2)
 
+    @property
+    def open(self) -> float:
+        """The share of the prior's standard area that is left: 1 before any run, near 0 after many."""
+        first, mixed, second = self.precision
+        return min(1.0 / (INTERCEPT_SPREAD * SLOPE_SPREAD * float(np.sqrt(first * second - mixed**2))), 1.0)
+
     def after(self, odds: FloatArray, happened: BoolArray, weight: FloatArray) -> Correction:
         """Return the correction after what was observed.
 
@@ -200,7 +208,10 @@ def corrected(model: Model, trajectories: Iterable[Trajectory]) -> tuple[Hazard,
         for side in links
     }
     result = hazard.replace(
-        within=changed["standing"][:n], eventually=changed["standing"][n], proposed=changed["proposal"]
+        within=changed["standing"][:n],
+        eventually=changed["standing"][n],
+        proposed=changed["proposal"],
+        spread=None if hazard.spread is None else _narrowed(hazard.spread, before, after),
     )
     return result, {
         side: [[one.intercept, one.slope, *one.precision] for one in corrections]
@@ -246,6 +257,29 @@ def _corrections(said: Said, before: list[Correction], n_horizons: int) -> list[
         )
         for column, one in enumerate(before)
     ]
+
+
+def _narrowed(
+    spread: Spread, before: dict[str, list[Correction]], after: dict[str, list[Correction]]
+) -> Spread:
+    """Return what is not known after a correction.
+
+    What a weight is matters less, the more is known of the correction, which holds what the weights of a deployment's
+    model, tools and words have in common. What differs between its tasks stays, at the new slope.
+    """
+    links = {"standing": (*spread.within, spread.eventually), "proposal": spread.proposed}
+    found = {
+        side: tuple(
+            LinkSpread(
+                round(min(one.between * (now.slope / then.slope) ** 2, MOST_BETWEEN), _DIGITS),
+                round(now.open, _DIGITS),
+            )
+            for one, then, now in zip(links[side], before[side], after[side], strict=True)
+        )
+        for side in links
+    }
+    standing = found["standing"]
+    return spread.replace(within=standing[:-1], eventually=standing[-1], proposed=found["proposal"])
 
 
 def _link(link: tuple[float, float], before: Correction, after: Correction) -> tuple[float, float]:

@@ -59,8 +59,8 @@ class Verdict(Value):
         Probability mass that runs into states from which no run ever went on: the true ``probability`` lies
         between it and it plus this.
     low, high
-        Between which the true ``probability`` lies with a posterior probability of 0.9, as far as counts can say; nan
-        where that is not known.
+        Between which the true ``probability`` lies with a posterior probability of 0.9, as far as the model can say
+        (docs/prediction.md); nan where that is not known or was not asked for.
     basis
         What the figures rest on.
     alarm
