@@ -90,6 +90,10 @@ def _monitor_of_all(name: str, given: Circumstances) -> Predictor:
     return LookupPredictor(name, given.space, given.catalogue, given.settings(), by_category=False)
 
 
+def _soft_categories(name: str, given: Circumstances) -> Predictor:
+    return LookupPredictor(name, given.space, given.catalogue, given.settings(), told=False)
+
+
 def _coarse(*, by_category: bool, completion: bool) -> Callable[[str, Circumstances], Predictor]:
     return lambda name, given: coarse_chain(
         name,
@@ -113,6 +117,7 @@ def _foresight(name: str, given: Circumstances) -> Predictor:
 
 PREDICTORS: Mapping[str, Callable[[str, Circumstances], Predictor]] = {
     "monitor": _monitor,
+    "monitor-soft-categories": _soft_categories,
     "monitor-without-categories": _monitor_of_all,
     "monitor-published-space": _monitor_published_space,
     "silent": lambda name, _given: Silent(name),
