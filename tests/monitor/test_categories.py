@@ -12,7 +12,7 @@ from tests.monitor.test_hazard import made_run
 
 from safetydrift.errors import ModelFileError, SnapshotError
 from safetydrift.evaluation.cases import cases_of
-from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, Untold
+from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, Untold, UntoldPredictor
 from safetydrift.evaluation.predictors.walking import WalkedScores
 from safetydrift.formats import load_catalogue, load_model, save_model
 from safetydrift.monitor.calibration import suggest_policy
@@ -76,6 +76,11 @@ def walked(monitor, effects, **start):
     return state
 
 
+def soft(model):
+    assert model.categories is not None
+    return model.categories
+
+
 def believed(monitor, state):
     return dict(monitor.categories(state))
 
@@ -122,9 +127,7 @@ def test_words_nobody_ever_used_say_nothing(monitor):
     assert believed(monitor, monitor.start(task="Quetzalcoatl")) == believed(monitor, monitor.start())
 
 
-@pytest.mark.parametrize(
-    ("category", "effects"), [("files", (WRITE,) * 30), ("mail", (WRITE, PEEK) * 10)]
-)
+@pytest.mark.parametrize(("category", "effects"), [("files", (WRITE,) * 30), ("mail", (WRITE, PEEK) * 10)])
 def test_what_a_run_does_tells_its_category_in_the_end(monitor, category, effects):
     ranked = monitor.categories(walked(monitor, effects))
     assert ranked[0][0] == category
@@ -149,7 +152,9 @@ def test_a_wrong_category_is_overruled_by_the_words_of_the_task(monitor):
 
 
 def test_the_more_a_category_is_trusted_the_more_it_is_believed(monitor):
-    shares = [believed(monitor, monitor.start("mail", trust=trust))["mail"] for trust in (0.3, 0.6, 0.9, 0.99)]
+    shares = [
+        believed(monitor, monitor.start("mail", trust=trust))["mail"] for trust in (0.3, 0.6, 0.9, 0.99)
+    ]
     assert shares == sorted(shares)
     assert shares[-1] > 0.9
 
@@ -273,7 +278,8 @@ def test_kinds_and_durations_are_weighed_by_how_likely_a_violation_is():
     assert mixed.violates == pytest.approx(0.4)
     assert mixed.completes == pytest.approx(0.6)
     assert mixed.steps == pytest.approx(0.9 * 2.0 + 0.1 * 8.0)
-    assert mixed.kinds == (("data_leak", pytest.approx(0.9)), ("other", pytest.approx(0.1)))
+    assert [kind for kind, _ in mixed.kinds] == ["data_leak", "other"]
+    assert [share for _, share in mixed.kinds] == pytest.approx([0.9, 0.1])
     assert (mixed.low, mixed.high) == (0.0, 1.0)
     assert mixed_outlook([(0.4, never), (0.5, unknown)]) is never
     assert isnan(mixed_outlook([(0.4, unknown), (0.5, unknown)]).violates)
@@ -302,18 +308,23 @@ def test_a_state_of_another_model_is_followed_by_all_runs(model, monitor):
 
 def test_a_hazard_asks_for_categories_only_when_somebody_asks_for_the_outlook():
     pytest.importorskip("sklearn")
-    runs = [made_run(number, random.Random(number)) for number in range(240)]
+    chance = random.Random(7)  # noqa: S311  # made-up runs
+    runs = [made_run(number, chance) for number in range(240)]
     runs = [one.replace(category=("files", "post")[number % 2]) for number, one in enumerate(runs)]
     model = fit_model(runs, FLOW, load_catalogue(), FitSettings(hazard=True))[0]
     monitor = ForesightMonitor(model)
+    mixture = monitor._mixture
+    assert mixture is not None
     state = monitor.start(task="please summarise the file")
-    assert state.belief[0].words == state.past.task_words
+    assert state.past is not None
+    assert state.belief == (Told("", 0.0, state.past.task_words), FLOW.start)
     monitor.check_pending(state, ToolCall("read_file"))
     state, _ = monitor.check(state, Step(ToolCall("read_file"), "text"))
-    assert monitor._mixture.shares.cache_info().currsize == 0
+    assert mixture.shares.cache_info().currsize == 0
+    assert state.belief is not None
     assert len(state.belief) == 3
     outlook = monitor.outlook(state)
-    assert monitor._mixture.shares.cache_info().currsize == 1
+    assert mixture.shares.cache_info().currsize == 1
     assert outlook.violates == monitor.verdict(state).eventually
     again = TrajectoryState.restore(json.loads(json.dumps(state.snapshot())), FLOW)
     assert again == state
@@ -324,7 +335,7 @@ def test_a_hazard_asks_for_categories_only_when_somebody_asks_for_the_outlook():
 
 
 def test_a_task_counts_once_however_often_it_was_run(runs, model):
-    categories = model.categories
+    categories = soft(model)
     assert categories.names == ("desk", "files", "mail")
     assert categories.tasks == (6, 6, 6)
     (mail,) = task_words("customer")
@@ -335,7 +346,7 @@ def test_a_task_counts_once_however_often_it_was_run(runs, model):
 def test_runs_without_a_category_and_of_other_tasks_are_not_counted(runs):
     digests = {task_digest("own", one.category, one.task) for one in runs if one.category == "mail"}
     nameless = [one.replace(category="") for one in runs]
-    assert counted([*runs, *nameless], digests).names == ("mail",)
+    assert getattr(counted([*runs, *nameless], digests), "names", ()) == ("mail",)
     assert counted(nameless, {task_digest("own", "", one.task) for one in runs}) is None
 
 
@@ -343,7 +354,7 @@ def test_soft_categories_can_be_left_out_and_need_two_categories(runs, catalogue
     without = fit_model(runs, SPACE, catalogue, FitSettings(soft_categories=False), threshold=0.3)[0]
     assert without.categories is None
     only = fit_model(office("mail", 0, 9), SPACE, catalogue, threshold=0.3)[0]
-    assert only.categories.names == ("mail",)
+    assert soft(only).names == ("mail",)
     assert LookupMonitor(only).start(task="mail").belief is None
 
 
@@ -356,7 +367,7 @@ def test_adding_runs_counts_their_words_as_a_fit_on_all_runs_would(runs, catalog
     assert after.categories == whole.categories
     assert after.settings == whole.settings
     single = fit_model(office("mail", 0, 30), SPACE, catalogue, threshold=0.3)[0]
-    assert update(single, office("files", 0, 30)).model.categories.names == ("files", "mail")
+    assert soft(update(single, office("files", 0, 30)).model).names == ("files", "mail")
 
 
 def test_adding_runs_to_a_model_that_counted_no_words_counts_none(runs, catalogue):
@@ -514,10 +525,16 @@ def test_a_snapshot_with_a_part_too_many_is_refused(monitor):
         TrajectoryState.restore([*monitor.start().snapshot(), None], SPACE)
 
 
-@given(st.sets(st.integers(0, WORD_BINS - 1), max_size=9), st.lists(st.integers(0, 59), min_size=1, max_size=65))
+@given(
+    st.sets(st.integers(0, WORD_BINS - 1), max_size=9), st.lists(st.integers(0, 59), min_size=1, max_size=65)
+)
 def test_every_belief_survives_its_snapshot(words, path):
     belief = (Told("", 0.0, frozenset(words)), *path)
     assert restore(json.loads(json.dumps(snapshot(belief))), SPACE) == belief
+
+
+def same(one, other):
+    return one is not None and other is not None and list(one) == list(other)
 
 
 # -- in the evaluation ------------------------------------------------------------------------------------
@@ -528,17 +545,19 @@ def test_runs_of_unknown_category_are_scored_as_the_monitor_follows_them(model, 
     scored = MonitorScores("soft", LookupMonitor(model)).score(nameless)
     one_by_one = WalkedScores("soft", LookupMonitor(model)).score(nameless)
     assert (scored.within == one_by_one.within).all()
-    assert (scored.pending == one_by_one.pending).all()
+    assert same(scored.pending, one_by_one.pending)
     named, _ = cases_of(runs[::3], SPACE)
     untold = Untold(MonitorScores("soft", LookupMonitor(model))).score(named)
     assert (untold.within == scored.within).all()
-    assert not (MonitorScores("hard", LookupMonitor(model)).score(named).within == scored.within).all()
+    told = MonitorScores("hard", LookupMonitor(model)).score(named)
+    assert (told.within != scored.within).any()
 
 
 def test_a_predictor_that_is_told_nothing_is_fitted_with_categories(runs, catalogue):
     cases, _ = cases_of(runs, SPACE)
-    fitted = LookupPredictor("soft", SPACE, catalogue, told=False).fit(cases)
-    assert isinstance(fitted, Untold)
+    predictor = UntoldPredictor(LookupPredictor("soft", SPACE, catalogue))
+    assert predictor.name == "soft"
+    fitted = predictor.fit(cases)
     assert fitted.score(cases).within.shape == (int(cases.first_point[-1]), 3)
 
 
@@ -549,4 +568,4 @@ def test_moves_are_followed_alike_by_index_and_by_move(monitor):
 
 def test_runs_cut_off_teach_words_as_well(catalogue):
     cut = [*office("mail", 0, 6, ending=Ending.CENSORED), *office("files", 0, 6)]
-    assert fit_model(cut, SPACE, catalogue, threshold=0.3)[0].categories.tasks == (6, 6)
+    assert soft(fit_model(cut, SPACE, catalogue, threshold=0.3)[0]).tasks == (6, 6)

@@ -174,7 +174,15 @@ def outcome(replay: Replay) -> str:
 def foreseen(replay: Replay, monitor: LookupMonitor) -> str:
     """Say how the run was expected to go on from where it last stood with nothing violated."""
     calls = replay.before_onset - 1
-    return f"expected after {calls} {'call' if calls == 1 else 'calls'}: {monitor.outlook(replay.positions[calls])}"
+    position = replay.positions[calls]
+    text = f"expected after {calls} {'call' if calls == 1 else 'calls'}: {monitor.outlook(position)}"
+    if position.belief is not None:
+        likeliest = [
+            f"{name or 'none of the categories'} ({share:.2f})"
+            for name, share in monitor.categories(position)[:3]
+        ]
+        text += f"; taken for {', '.join(likeliest)}"
+    return text
 
 
 def _outlook(outlook: Outlook) -> dict[str, Any]:

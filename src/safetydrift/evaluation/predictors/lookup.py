@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.catalogue import Catalogue
     from safetydrift.evaluation.predictors.walks import Walks
-    from safetydrift.evaluation.scores import FittedPredictor
+    from safetydrift.evaluation.scores import FittedPredictor, Predictor
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
     from safetydrift.monitor.verdict import Verdict
     from safetydrift.states.space import StateSpace
@@ -123,8 +123,6 @@ class LookupPredictor:
         The policy; by default the threshold spends the false-alarm budget of the settings on the training runs.
     by_category
         Whether each category has its own chain; without, all runs share one.
-    told
-        Whether the monitor is told the category of the runs it scores; without, it has to find out.
     """
 
     name: str
@@ -135,9 +133,8 @@ class LookupPredictor:
     horizon: int = 5
     threshold: float | None = None
     by_category: bool = True
-    told: bool = True
 
-    def fit(self, cases: CaseSet) -> FittedPredictor:
+    def fit(self, cases: CaseSet) -> MonitorScores:
         """Fit the model.
 
         Raises
@@ -152,8 +149,29 @@ class LookupPredictor:
         model, _ = fit_model(
             runs, self.space, self.catalogue, self.settings, horizon=self.horizon, threshold=self.threshold
         )
-        fitted = MonitorScores(self.name, LookupMonitor(model), self.recorded)
-        return fitted if self.told else Untold(fitted)
+        return MonitorScores(self.name, LookupMonitor(model), self.recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class UntoldPredictor:
+    """A predictor that is fitted on runs with their categories, and has to find out those of the runs it scores.
+
+    Parameters
+    ----------
+    told
+        The predictor, as it is when it is told.
+    """
+
+    told: Predictor
+
+    @property
+    def name(self) -> str:
+        """How tables name it."""
+        return self.told.name
+
+    def fit(self, cases: CaseSet) -> Untold:
+        """Fit the predictor."""
+        return Untold(self.told.fit(cases))
 
 
 @dataclass(frozen=True, slots=True)
