@@ -1,5 +1,5 @@
 import json
-import random
+import pickle
 from math import isnan, nan
 
 import pytest
@@ -7,8 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.formats.test_model_file import rewritten
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
-from tests.monitor.test_hazard import SPACE as FLOW
-from tests.monitor.test_hazard import made_run
 
 from safetydrift.errors import ModelFileError, SnapshotError
 from safetydrift.evaluation.cases import cases_of
@@ -16,7 +14,7 @@ from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorSco
 from safetydrift.evaluation.predictors.walking import WalkedScores
 from safetydrift.formats import load_catalogue, load_model, save_model
 from safetydrift.monitor.calibration import suggest_policy
-from safetydrift.monitor.categories import HEARD, NEGLIGIBLE, Told, restore, snapshot
+from safetydrift.monitor.categories import HEARD, NEGLIGIBLE, Categories, Told, restore, snapshot
 from safetydrift.monitor.category_counts import counted
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.foresight import ForesightMonitor
@@ -59,9 +57,10 @@ def runs():
     return [*office("files", 0, 30), *office("mail", 0, 30), *office("desk", 0, 12)]
 
 
-@pytest.fixture(scope="module", params=[Estimator.SHRUNK, Estimator.HIERARCHICAL])
-def model(runs, request):
-    return fit_model(runs, SPACE, load_catalogue(), FitSettings(estimator=request.param), threshold=0.3)[0]
+@pytest.fixture(scope="module")
+def model(runs):
+    settings = FitSettings(estimator=Estimator.HIERARCHICAL)
+    return fit_model(runs, SPACE, load_catalogue(), settings, threshold=0.3)[0]
 
 
 @pytest.fixture(scope="module")
@@ -188,6 +187,21 @@ def test_a_state_does_not_grow_with_the_run(monitor):
     assert monitor.pending(later, PEEK) == monitor.pending(first, PEEK)
 
 
+def test_a_monitor_can_be_sent_to_another_process(monitor):
+    again = pickle.loads(pickle.dumps(monitor))  # noqa: S301  # our own
+    state = walked(monitor, (WRITE, PEEK), task=WORDS["mail"])
+    assert again.verdict(state) == monitor.verdict(state)
+    assert again.categories(state) == monitor.categories(state)
+
+
+def test_what_is_remembered_of_rising_dimensions_is_bounded(monitor, monkeypatch):
+    monkeypatch.setattr("safetydrift.monitor.lookup.MOST_REMEMBERED", 2)
+    again = LookupMonitor(monitor.model)
+    effects = (WRITE, PEEK, READ, WRITE, SEND, PEEK)
+    assert walked(again, effects).since == walked(monitor, effects).since == (3, 5, 5)
+    assert len(again._raised) <= 2
+
+
 def test_recorded_runs_are_walked_as_live_ones(monitor, runs):
     one = runs[40].replace(category="")
     state = monitor.begin(one)
@@ -307,17 +321,16 @@ def test_a_state_of_another_model_is_followed_by_all_runs(model, monitor):
 
 
 def test_a_hazard_asks_for_categories_only_when_somebody_asks_for_the_outlook():
-    pytest.importorskip("sklearn")
-    chance = random.Random(7)  # noqa: S311  # made-up runs
-    runs = [made_run(number, chance) for number in range(240)]
-    runs = [one.replace(category=("files", "post")[number % 2]) for number, one in enumerate(runs)]
-    model = fit_model(runs, FLOW, load_catalogue(), FitSettings(hazard=True))[0]
+    names = ("banking", "travel", "workspace")
+    counts = dict.fromkeys(task_words("Book me a hotel"), ((1, 3),))
+    categories = Categories(names=names, tasks=(3, 3, 3), words=counts)
+    model = load_model().replace(categories=categories)
     monitor = ForesightMonitor(model)
     mixture = monitor._mixture
     assert mixture is not None
-    state = monitor.start(task="please summarise the file")
+    state = monitor.start(task="Book me a hotel")
     assert state.past is not None
-    assert state.belief == (Told("", 0.0, state.past.task_words), FLOW.start)
+    assert state.belief == (Told("", 0.0, state.past.task_words), model.space.start)
     monitor.check_pending(state, ToolCall("read_file"))
     state, _ = monitor.check(state, Step(ToolCall("read_file"), "text"))
     assert mixture.shares.cache_info().currsize == 0
@@ -326,7 +339,8 @@ def test_a_hazard_asks_for_categories_only_when_somebody_asks_for_the_outlook():
     outlook = monitor.outlook(state)
     assert mixture.shares.cache_info().currsize == 1
     assert outlook.violates == monitor.verdict(state).eventually
-    again = TrajectoryState.restore(json.loads(json.dumps(state.snapshot())), FLOW)
+    assert monitor.categories(state)[0][0] == "travel"
+    again = TrajectoryState.restore(json.loads(json.dumps(state.snapshot())), model.space)
     assert again == state
     assert monitor.outlook(again) == outlook
 
@@ -397,9 +411,9 @@ def test_thresholds_are_suggested_for_runs_of_no_category_as_they_will_be_follow
 # -- files and snapshots ----------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def saved(model, tmp_path):
-    path = tmp_path / "model.json"
+@pytest.fixture(scope="module")
+def saved(model, tmp_path_factory):
+    path = tmp_path_factory.mktemp("soft") / "model.json"
     save_model(model, path)
     return path
 

@@ -79,7 +79,7 @@ class Categories(Value):
         tasks: tuple[int, ...],
         words: Mapping[int, tuple[tuple[int, int], ...]],
         pseudo_tasks: float = 1.0,
-        elsewhere: float = 0.03,
+        elsewhere: float = 0.1,
         pace: float = 0.5,
         leaning: float = 5.0,
     ) -> None:
@@ -170,18 +170,32 @@ class Mixture:
         Them.
     """
 
-    __slots__ = ("_categories", "_counts", "_evidence", "_row_of", "_tables", "_weighed", "names", "shares")
+    __slots__ = (
+        "_categories",
+        "_counts",
+        "_evidence",
+        "_model",
+        "_row_of",
+        "_tables",
+        "_weighed",
+        "names",
+        "shares",
+    )
 
     def __init__(self, model: Model, categories: Categories) -> None:
         self.names: tuple[str, ...] = (AGGREGATE, *categories.names)
         """What a run may be of: first none of the categories, then each."""
-        self._categories = categories
+        self._model, self._categories = model, categories
         self._row_of, self._tables = model.row_of, model.tables
         self._counts: tuple[dict[int, Row], ...] | None = None
         self._evidence = lru_cache(_MEMO)(self._transition)
         self._weighed = lru_cache(_MEMO)(self._weights)
         self.shares = lru_cache(_MEMO)(self._shares)
         """Return how much each of the names is believed, given a belief; the sum is one."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make it again: what is remembered need not travel."""
+        return Mixture, (self._model, self._categories)
 
     def _shares(self, belief: Belief) -> tuple[float, ...]:
         weights = self._weighed(belief)

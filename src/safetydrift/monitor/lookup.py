@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from safetydrift.states.trajectory import Move, Trajectory
     from safetydrift.trace import Step
 
+MOST_REMEMBERED = 1 << 14
+NONE_RAISED = (False,)
+
 
 class LookupMonitor:
     """Follow trajectories with the tables of a fitted model.
@@ -88,6 +91,7 @@ class LookupMonitor:
         self._standing: dict[str, tuple[Verdict, ...]] = {}
         self._arriving: dict[str, tuple[Verdict, ...]] = {}
         self._mixture = mixture_of(model)
+        self._raised: dict[tuple[int, int], tuple[bool, ...]] = {}
 
     # -- following one trajectory -----------------------------------------------------------------------
 
@@ -174,19 +178,24 @@ class LookupMonitor:
             )
         after = space.successors(before)[effect]
         if after != before:
-            digits = space.digits
-            since = tuple(
-                [
-                    steps if new > old else step
-                    for step, old, new in zip(since, digits(before), digits(after), strict=True)
-                ]
-            )
+            raised = self._raised.get((before, after)) or self._raises(before, after)
+            if raised is not NONE_RAISED:
+                since = tuple([steps if higher else step for higher, step in zip(raised, since, strict=True)])
         violated = self._by_rules and after in space.violated
         if belief is not None and len(belief) <= HEARD + 1:
             belief = (*belief, after)
         return TrajectoryState(
             state.category, after, steps, since, violated, history, past, state.pipeline, belief
         )
+
+    def _raises(self, before: int, after: int) -> tuple[bool, ...]:
+        """Return which dimensions are higher after than before, and remember it."""
+        if len(self._raised) >= MOST_REMEMBERED:
+            self._raised.clear()
+        digits = self._space.digits
+        raised = tuple([new > old for old, new in zip(digits(before), digits(after), strict=True)])
+        found = self._raised[before, after] = raised if any(raised) else NONE_RAISED
+        return found
 
     def pending(self, state: TrajectoryState, effect: int) -> Verdict:
         """Return the verdict on a call that would have an effect, given by its index."""
