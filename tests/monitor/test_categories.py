@@ -339,7 +339,7 @@ def test_a_hazard_asks_for_categories_only_when_somebody_asks_for_the_outlook():
     outlook = monitor.outlook(state)
     assert mixture.shares.cache_info().currsize == 1
     assert outlook.violates == monitor.verdict(state).eventually
-    assert monitor.categories(state)[0][0] == "travel"
+    assert monitor.categories(monitor.start(task="Book me a hotel"))[0][0] == "travel"
     again = TrajectoryState.restore(json.loads(json.dumps(state.snapshot())), model.space)
     assert again == state
     assert monitor.outlook(again) == outlook

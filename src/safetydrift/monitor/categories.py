@@ -79,7 +79,7 @@ class Categories(Value):
         tasks: tuple[int, ...],
         words: Mapping[int, tuple[tuple[int, int], ...]],
         pseudo_tasks: float = 1.0,
-        elsewhere: float = 0.1,
+        elsewhere: float = 0.05,
         pace: float = 0.5,
         leaning: float = 5.0,
     ) -> None:
