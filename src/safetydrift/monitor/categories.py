@@ -124,6 +124,9 @@ Belief = tuple[Told, *tuple[int, ...]]
 """What there is to tell a run's category by: what was told, and the states it stood in, from the start, for up to
 `HEARD` transitions. A plain tuple, since one is made at every step; probabilities are worked out when asked for."""
 
+LONGEST = HEARD + 2
+"""Parts of a belief to which nothing is added any more."""
+
 
 def snapshot(belief: Belief) -> list[Any]:
     """Return a belief as plain data that JSON can hold."""

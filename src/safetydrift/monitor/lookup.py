@@ -12,7 +12,7 @@ from math import isnan, nan
 from safetydrift.effects.history import History
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import HorizonError
-from safetydrift.monitor.categories import HEARD, NEGLIGIBLE, Told, mixture_of
+from safetydrift.monitor.categories import LONGEST, NEGLIGIBLE, Told, mixture_of
 from safetydrift.monitor.mixing import mixed_outlook, mixed_verdict
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import Alternative, Outlook
@@ -182,8 +182,8 @@ class LookupMonitor:
             if raised is not NONE_RAISED:
                 since = tuple([steps if higher else step for higher, step in zip(raised, since, strict=True)])
         violated = self._by_rules and after in space.violated
-        if belief is not None and len(belief) <= HEARD + 1:
-            belief = (*belief, after)
+        if belief is not None and len(belief) < LONGEST:
+            belief += (after,)
         return TrajectoryState(
             state.category, after, steps, since, violated, history, past, state.pipeline, belief
         )
@@ -202,7 +202,7 @@ class LookupMonitor:
         after = state.state if state.violated else self._space.successors(state.state)[effect]
         belief = state.belief
         if belief is not None:
-            heard = not state.violated and len(belief) <= HEARD + 1
+            heard = not state.violated and len(belief) < LONGEST
             return self._mixed((*belief, after) if heard else belief, after, pending=True)
         return self.arriving(state.category)[after]
 
