@@ -53,7 +53,7 @@ format: $(VENV)/dev.stamp  ## Put the code in its usual shape
 benchmarks: $(VENV)/dev.stamp  ## Measure; results go to build/benchmarks
 	$(BIN)/python benchmarks/run.py --output build/benchmarks
 
-# All five splits (--split models --split sources --split random besides) take longer.
+# All six splits (--split models --split suites --split sources --split random besides) take longer.
 EVIDENCE := --predictor all --split tasks --split tasks-and-models --analyses all --resamples 200
 
 evidence: $(VENV)/dev.stamp  ## Compare all predictors on the shipped corpus; write docs/evidence.md and its figures

@@ -114,7 +114,7 @@ class LeakageError(SafetyDriftError, ValueError):
     Attributes
     ----------
     what
-        What must be kept apart: ``"task"``, ``"model"`` or ``"source"``.
+        What must be kept apart: ``"task"``, ``"model"``, ``"source"`` or ``"suite"``.
     shared
         What stands on both sides, in order.
     """

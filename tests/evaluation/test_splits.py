@@ -12,6 +12,7 @@ from safetydrift.evaluation.splits import (
     Split,
     held_out_models,
     held_out_sources,
+    held_out_suites,
     held_out_tasks,
     held_out_tasks_and_models,
     model_families,
@@ -97,6 +98,17 @@ def test_a_whole_source_is_left_out():
     for fold in split.folds:
         assert {one.run.source for one in fold.test.cases} == {fold.name}
         assert fold.name not in {one.run.source for one in fold.train.cases}
+
+
+def test_a_whole_suite_is_left_out():
+    cases = CaseSet(
+        [case(source="a", category="x"), case(source="a", category="y"), case(source="b", category="x")]
+    )
+    split = held_out_suites(cases)
+    assert [fold.name for fold in split.folds] == ["a/x", "a/y", "b/x"]
+    for fold in split.folds:
+        assert {f"{one.run.source}/{one.run.category}" for one in fold.test.cases} == {fold.name}
+        assert len(fold.train) == 2
 
 
 def test_a_single_source_cannot_be_left_out():

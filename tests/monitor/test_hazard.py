@@ -16,14 +16,14 @@ from safetydrift.monitor.covariates import (
     PROPOSAL_NAMES,
     Covariates,
     Factors,
-    Pipeline,
     likeness,
 )
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.foresight import ForesightMonitor, monitor_for
 from safetydrift.monitor.hazard import Curves, Score, probability
-from safetydrift.monitor.hazard_fitting import _Inputs, _regression, fit_hazard, pipelines
+from safetydrift.monitor.hazard_fitting import _Inputs, _regression, fit_hazard
 from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.pipelines import DEFENCE, MODEL, WORD, Marks
 from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.task_words import WORD_BINS, task_words
@@ -194,12 +194,32 @@ def test_likeness_compares_a_name_with_what_was_said(tool, said, expected):
     assert likeness(tool, frozenset(task_words(said))) == expected
 
 
-def test_a_pipeline_is_a_model_and_what_stands_around_it():
-    bases, defences = pipelines(["gpt-4o-2024-05-13", "GPT-4o-2024-05-13-tool_filter", "x"])
-    assert (bases, defences) == ({"gpt-4o-2024-05-13": 0, "x": 1}, {"tool_filter": 0})
-    assert Pipeline.of("gpt-4o-2024-05-13-Tool_Filter", bases, defences) == (0, 0)
-    assert Pipeline.of("never-seen-tool_filter", bases, defences) == (-1, 0)
-    assert Pipeline.of("never-seen", bases, defences) == (-1, -1)
+def borne(marks, name):
+    return {marks.marks[number] for number in marks.of(name)}
+
+
+def test_a_name_says_which_pipeline_it_is_which_model_and_what_stands_around_it():
+    marks = Marks.of_names(["gpt-4o-2024-05-13", "GPT-4o-2024-05-13-tool_filter", "x"])
+    assert (marks.named(MODEL), marks.named(DEFENCE)) == (("gpt-4o-2024-05-13", "x"), ("tool_filter",))
+    assert borne(marks, "gpt-4o-2024-05-13-Tool_Filter") == {
+        "pipeline gpt-4o-2024-05-13-tool_filter",
+        "model gpt-4o-2024-05-13",
+        "defence tool_filter",
+        "word gpt",
+        "word 4o",
+    }
+    assert borne(marks, "x") == {"model x", "pipeline x", "word x"}
+
+
+def test_a_model_never_seen_bears_the_words_of_its_relatives():
+    marks = Marks.of_names(["gpt-4o-2024-05-13", "GPT-4o-2024-05-13-tool_filter", "claude-3-5-sonnet"])
+    assert borne(marks, "maker_gpt-5-tool_filter") == {"word gpt", "word 5", "defence tool_filter"}
+    assert borne(marks, "another") == borne(marks, "") == set()
+
+
+def test_a_date_is_no_word_of_a_name():
+    marks = Marks.of_names(["gpt-4o-2024-05-13", "claude-20241022", "llama-70b"])
+    assert set(marks.named(WORD)) == {"gpt", "4o", "claude", "llama", "70b"}
 
 
 # -- scores, links and fits ------------------------------------------------------------------------------
@@ -226,7 +246,7 @@ def test_a_hazard_finds_what_leads_to_the_violation(fitted):
     def within(state, past, name):
         curves = Curves(hazard.within)
         tools = (past.last, past.before)
-        asked = Pipeline.of(name, hazard.bases, hazard.defences)
+        asked = hazard.marks.of(name)
         return curves[curves.place(score(FACTORS.standing_cells(state, past), past, asked, tools))][5]
 
     gullible, wary = within(states[1], lured, "open-1"), within(states[1], lured, "closed-2")
@@ -269,7 +289,7 @@ def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
     violated = next(run for run in runs if run.label.violated)
     state = monitor.begin(violated)
     past = Covariates.start(violated.words)
-    pipeline = Pipeline.of(violated.model, hazard.bases, hazard.defences)
+    pipeline = hazard.marks.of(violated.model)
     for step, move in enumerate(violated.moves()):
         cells = FACTORS.standing_cells(violated.states[step], past)
         exact = Score(hazard.standing)(cells, past, pipeline, (past.last, past.before))
@@ -374,7 +394,8 @@ def damaged(definition, path, value):
         (("standing", "last"), [1]),
         (("within",), [[0.0, 1.0]]),
         (("within", 0), [0.0, -1.0]),
-        (("bases",), [1]),
+        (("marks",), [1]),
+        (("standing", "marks"), [0.0]),
     ],
 )
 def test_a_hazard_is_believed_only_where_a_fit_could_have_written_it(model, path, value):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from safetydrift.evaluation.predictors import Circumstances
     from safetydrift.evaluation.scores import Fixed, Predictor
 
-SPLITS = ("tasks", "models", "tasks-and-models", "sources", "random")
+SPLITS = ("tasks", "models", "tasks-and-models", "suites", "sources", "random")
 ANALYSES = (
     "transitions",
     "order",

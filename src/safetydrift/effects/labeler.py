@@ -26,7 +26,7 @@ from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from safetydrift.effects.catalogue import Catalogue
@@ -159,9 +159,9 @@ class Labeler:
         if not isinstance(result, str) or not result:
             return effect
         effect = self._with_level(effect, result, incoming=True)
-        if history is None or self._own(step.call) or self._delegated(history, step, effect):
+        if history is None or self._delegated(history, step, effect):
             return effect
-        if self._instructions.passages(result):
+        if self._orders(step.call, result):
             effect = self._raised(effect, {"untrusted": "instructed"}, ("the result speaks to the agent",))
         return effect
 
@@ -178,7 +178,6 @@ class Labeler:
         result = step.result
         if not isinstance(result, str) or not result:
             return history
-        own = self._own(step.call)
         files = self._delegated(history, step, effect)
         if files:
             return history.hears_through(files, result)
@@ -191,7 +190,8 @@ class Labeler:
                 result if whole else "",
                 [result[item.start : item.end] for item in findings.items],
             )
-        passages = () if own else self._instructions.passages(result)
+        passages = self._orders(step.call, result)
+        own = not passages and self._own(step.call)
         return history.sees(result, own=own, passages=passages, sensitive=sensitive)
 
     def _delegated(self, history: History, step: Step, effect: Effect) -> frozenset[str]:
@@ -211,6 +211,25 @@ class Labeler:
         """Whether what a call brings back was written by nobody outside."""
         entry = self._entry(call)
         return (entry is not None and entry.own) or server(str(call.name)) in self.boundary.servers
+
+    def _orders(self, call: ToolCall, result: str) -> Sequence[str]:
+        """Return the parts of a result that speak to the agent.
+
+        Nothing is an order that a server of the operator says, or that the agent said itself with a tool that reads
+        nothing. The operator's own records are looked at like all others: in a list of names or a balance nobody
+        entitled to it speaks to the agent.
+        """
+        entry = self._entry(call)
+        if server(str(call.name)) in self.boundary.servers:
+            return ()
+        if entry is not None and entry.own and self._reads_nothing(entry):
+            return ()
+        passages: Sequence[str] = self._instructions.passages(result)
+        return passages
+
+    def _reads_nothing(self, entry: ToolEntry) -> bool:
+        scales = self.catalogue.scales
+        return entry.ranks is not None and scales.level(entry.ranks, "data") == scales.levels("data")[0]
 
     def _entry(self, call: ToolCall) -> ToolEntry | None:
         """Return the entry of a tool by its exact name; a name that is no text has none."""

@@ -88,7 +88,7 @@ class SplitComparison:
     name
         The split, as tables name it.
     apart
-        What it keeps apart: any of ``"task"``, ``"model"``, ``"source"``.
+        What it keeps apart: any of ``"task"``, ``"model"``, ``"source"``, ``"suite"``.
     folds
         How often each predictor was fitted.
     tasks

@@ -24,6 +24,7 @@ from safetydrift.evaluation.splits import (
     FOLDS,
     held_out_models,
     held_out_sources,
+    held_out_suites,
     held_out_tasks,
     held_out_tasks_and_models,
     random_runs,
@@ -49,6 +50,7 @@ SPLITS: Mapping[str, Callable[[CaseSet, int, np.random.Generator], Split]] = {
     "tasks": lambda cases, folds, _rng: held_out_tasks(cases, folds),
     "models": lambda cases, folds, _rng: held_out_models(cases, folds),
     "tasks-and-models": lambda cases, folds, _rng: held_out_tasks_and_models(cases, folds),
+    "suites": lambda cases, _folds, _rng: held_out_suites(cases),
     "sources": lambda cases, _folds, _rng: held_out_sources(cases),
     "random": lambda cases, _folds, rng: random_runs(cases, rng),
 }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from safetydrift.errors import ScoresError
 from safetydrift.monitor.guarantee import promises_of
 from safetydrift.monitor.model import category_name
+from safetydrift.monitor.pipelines import DEFENCE, MODEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -96,7 +97,8 @@ def _what(model: Model) -> Iterator[str]:
             "hazard",
             "none"
             if hazard is None
-            else f"yes; knows {len(hazard.bases):,} models and {len(hazard.defences):,} defences by name",
+            else f"yes; knows {len(hazard.marks.named(MODEL)):,} models and "
+            f"{len(hazard.marks.named(DEFENCE)):,} defences by name",
         ],
         ["written by", f"SafetyDrift {model.provenance.get('safetydrift', 'of an unknown version')}"],
         ["corpus digest", str(model.provenance.get("corpus_digest", "not known"))[:16]],

@@ -35,6 +35,7 @@ _KEPT_APART: dict[str, Callable[[Case], Hashable]] = {
     "task": lambda case: case.task,
     "model": lambda case: case.run.model,
     "source": lambda case: case.run.source,
+    "suite": lambda case: (case.run.source, case.run.category),
 }
 
 
@@ -66,7 +67,7 @@ class Split:
     folds
         At least one; no run is tried in two of them.
     apart
-        What is never on both sides of a fold: any of ``"task"``, ``"model"``, ``"source"``.
+        What is never on both sides of a fold: any of ``"task"``, ``"model"``, ``"source"``, ``"suite"``.
 
     Raises
     ------
@@ -193,6 +194,19 @@ def held_out_sources(cases: CaseSet) -> Split:
     source = np.array([case.run.source for case in cases.cases])
     chosen = [(name, source != name, source == name) for name in np.unique(source).tolist()]
     return _split("held-out source", cases, chosen, ("task", "source"))
+
+
+def held_out_suites(cases: CaseSet) -> Split:
+    """Hold out one whole category of one source at a time, with its tasks and tools.
+
+    Raises
+    ------
+    SplitError
+        If the runs have a single one.
+    """
+    suite = np.array([f"{case.run.source}/{case.run.category}" for case in cases.cases])
+    chosen = [(name, suite != name, suite == name) for name in np.unique(suite).tolist()]
+    return _split("held-out suite", cases, chosen, ("task", "suite"))
 
 
 def random_runs(cases: CaseSet, rng: np.random.Generator | None = None, share: float = TESTED_SHARE) -> Split:

@@ -7,6 +7,7 @@ from math import isfinite
 from safetydrift.errors import ModelFileError
 from safetydrift.monitor.covariates import Factors
 from safetydrift.monitor.hazard import Hazard, Weights
+from safetydrift.monitor.pipelines import Marks
 from safetydrift.states.task_words import WORD_BINS
 
 TYPE_CHECKING = False
@@ -22,8 +23,7 @@ _HIGHEST = 1e3
 def hazard_definition(hazard: Hazard) -> dict[str, Any]:
     """Return a hazard as plain data; zeros at the end of a table are left out."""
     return {
-        "bases": sorted(hazard.bases, key=hazard.bases.__getitem__),
-        "defences": sorted(hazard.defences, key=hazard.defences.__getitem__),
+        "marks": hazard.marks.marks,
         "standing": _weights_definition(hazard.standing),
         "proposal": _weights_definition(hazard.proposal),
         "within": hazard.within,
@@ -43,18 +43,15 @@ def read_hazard(part: Any, space: StateSpace, max_horizon: int) -> Hazard:
         If the space lacks a dimension that a hazard looks at.
     """
     factors = Factors(space)
-    bases, defences = _names(part["bases"]), _names(part["defences"])
+    marks = _marks(part["marks"])
     sizes = factors.standing_sizes
     links = {name: tuple([_pair(link) for link in part[name]]) for name in ("within", "proposed")}
     if any(len(found) != max_horizon for found in links.values()):
         raise ModelFileError("its hazard and its tables differ in horizon")
     return Hazard(
-        bases=bases,
-        defences=defences,
-        standing=_read_weights(part["standing"], sizes, len(bases), len(defences)),
-        proposal=_read_weights(
-            part["proposal"], (*sizes, *factors.proposal_sizes), len(bases), len(defences)
-        ),
+        marks=marks,
+        standing=_read_weights(part["standing"], sizes, len(marks.marks)),
+        proposal=_read_weights(part["proposal"], (*sizes, *factors.proposal_sizes), len(marks.marks)),
         within=links["within"],
         eventually=_pair(part["eventually"]),
         proposed=links["proposed"],
@@ -70,10 +67,8 @@ def _weights_definition(weights: Weights) -> dict[str, Any]:
         "task": [list(weights.task), list(weights.task.values())],
         "orders": [list(weights.orders), list(weights.orders.values())],
         "heard": [list(weights.heard), list(weights.heard.values())],
-        "base": weights.base,
-        "base_exposed": weights.base_exposed,
-        "defence": weights.defence,
-        "defence_exposed": weights.defence_exposed,
+        "marks": weights.marks,
+        "marks_exposed": weights.marks_exposed,
     }
 
 
@@ -83,7 +78,7 @@ def _trimmed(table: tuple[float, ...]) -> list[Any]:
     return known if 3 * len(known) < len(table) else list(table)
 
 
-def _read_weights(part: Any, sizes: tuple[int, ...], n_bases: int, n_defences: int) -> Weights:
+def _read_weights(part: Any, sizes: tuple[int, ...], n_marks: int) -> Weights:
     if len(part["tables"]) != len(sizes):
         raise ModelFileError("its hazard has another number of factors than this version looks at")
     return Weights(
@@ -94,10 +89,8 @@ def _read_weights(part: Any, sizes: tuple[int, ...], n_bases: int, n_defences: i
         task=_by_word(part["task"]),
         orders=_by_word(part["orders"]),
         heard=_by_word(part["heard"]),
-        base=_numbers(part["base"], n_bases),
-        base_exposed=_numbers(part["base_exposed"], n_bases),
-        defence=_numbers(part["defence"], n_defences),
-        defence_exposed=_numbers(part["defence_exposed"], n_defences),
+        marks=_numbers(part["marks"], n_marks),
+        marks_exposed=_numbers(part["marks_exposed"], n_marks),
     )
 
 
@@ -125,14 +118,14 @@ def _by_word(part: Any) -> dict[int, float]:
     return dict(zip(words, _numbers(weights, len(words)), strict=True))
 
 
-def _names(part: Any) -> dict[str, int]:
+def _marks(part: Any) -> Marks:
     if (
         not isinstance(part, list)
         or len(part) > _MAX_NAMES
-        or not all(isinstance(name, str) for name in part)
+        or not all(isinstance(mark, str) for mark in part)
     ):
-        raise ModelFileError("its hazard does not list models or defences by name")
-    return {name: number for number, name in enumerate(part)}
+        raise ModelFileError("its hazard does not list what it knows names of models to say")
+    return Marks(part)
 
 
 def _numbers(part: Any, size: int) -> tuple[float, ...]:

@@ -2,12 +2,14 @@
 
 The way through the package is one line long: sequences are counted (`count_transitions`), counts become a
 chain (`maximum_likelihood`, `shrunk`, `dirichlet`), and a chain is asked where it ends (`absorption`) and
-what happens within the next few steps (`horizon_table`), and how sure that is (`beta_interval`). Nothing here
+what happens within the next few steps (`horizon_table`), and how sure that is (`beta_interval`). Where the last
+moves matter as well, contexts are counted (`ContextCounts`) and become rows of a chain (`ContextRows`). Nothing here
 knows what a state means.
 """
 
 from safetydrift.markov.absorption import Absorption, AbsorptionBatch, absorption, absorption_batch
 from safetydrift.markov.chain import UNSEEN, AbsorbingChain
+from safetydrift.markov.contexts import ContextCounts, held_out_concentrations, log_loss
 from safetydrift.markov.counts import TransitionCounts, count_flat, count_groups, count_transitions
 from safetydrift.markov.estimation import (
     Interval,
@@ -25,6 +27,7 @@ from safetydrift.markov.horizon import (
     horizon_batch,
     horizon_table,
 )
+from safetydrift.markov.memory import ContextRows
 from safetydrift.markov.spread import absorption_variance, beta_interval, horizon_variance
 from safetydrift.markov.structure import communicating_classes, reachability, require_absorbing, trapped
 
@@ -33,6 +36,8 @@ __all__ = [
     "AbsorbingChain",
     "Absorption",
     "AbsorptionBatch",
+    "ContextCounts",
+    "ContextRows",
     "HorizonQuantiles",
     "HorizonTable",
     "Interval",
@@ -48,9 +53,11 @@ __all__ = [
     "count_transitions",
     "dirichlet",
     "fit_concentration",
+    "held_out_concentrations",
     "horizon_batch",
     "horizon_table",
     "horizon_variance",
+    "log_loss",
     "maximum_likelihood",
     "nested_mean",
     "posterior_mean",

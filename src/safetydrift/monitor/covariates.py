@@ -20,7 +20,7 @@ from safetydrift.states.task_words import WORD_BINS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
     from safetydrift.states.space import StateSpace
@@ -375,26 +375,3 @@ def _bins(tool: str) -> tuple[int, frozenset[int]]:
     return crc32(tool.lower().encode("utf-8", "replace")) % WORD_BINS, frozenset(
         [crc32(part.encode()) % WORD_BINS for part in parts]
     )
-
-
-class Pipeline(namedtuple("Pipeline", "base defence")):  # noqa: PYI024  # no typing beside an agent
-    """Which model acts, and what stands around it.
-
-    Parameters
-    ----------
-    base, defence
-        Numbers of the model's name and of the defence that its pipeline's name ends with; -1 where not known.
-    """
-
-    __slots__ = ()
-
-    @classmethod
-    def of(cls, model: str, bases: Mapping[str, int], defences: Mapping[str, int]) -> Pipeline:
-        """Return the pipeline of a name such as ``gpt-4o-tool_filter``, for the names a model was fitted with."""
-        name = model.lower()
-        if name in bases:
-            return cls(bases[name], -1)
-        for defence, number in defences.items():
-            if name.endswith(f"-{defence}"):
-                return cls(bases.get(name[: -len(defence) - 1], -1), number)
-        return cls(-1, -1)

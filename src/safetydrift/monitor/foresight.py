@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import nan
 
-from safetydrift.monitor.covariates import Covariates, Factors, Pipeline
+from safetydrift.monitor.covariates import Covariates, Factors
 from safetydrift.monitor.hazard import Curves, Score, probability
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.model import AGGREGATE
@@ -172,8 +172,7 @@ class ForesightMonitor(LookupMonitor):
     # -- inside -----------------------------------------------------------------------------------------
 
     def _with_past(self, state: TrajectoryState, words: tuple[int, ...], pipeline: str) -> TrajectoryState:
-        known = Pipeline.of(pipeline, self._hazard.bases, self._hazard.defences)
-        return state.replace(past=Covariates.start(words), pipeline=known)
+        return state.replace(past=Covariates.start(words), pipeline=self._hazard.marks.of(pipeline))
 
     def _after(self, state: TrajectoryState, move: Move, history: History | None) -> TrajectoryState:
         past = None if state.past is None else self._factors.after(state.past, move)

@@ -17,7 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from safetydrift.monitor.covariates import Covariates, Pipeline
+    from safetydrift.monitor.covariates import Covariates
+    from safetydrift.monitor.pipelines import Marks, Pipeline
 
 FINENESS = 64
 """Scores are rounded to this fraction of a unit of log odds, so that their probabilities can be looked up as well."""
@@ -40,21 +41,17 @@ class Weights(Value):
     task, orders, heard
         Weight by word of the task, of the orders so far, and of what the user has said since the task. A set of n
         words counts with its sum over the root of n.
-    base, base_exposed
-        Weight by number of the model; the second once orders have been read.
-    defence, defence_exposed
-        The same for defences.
+    marks, marks_exposed
+        Weight by mark of the pipeline's name; the second counts as well once orders have been read.
     """
 
     __slots__ = (
-        "base",
-        "base_exposed",
         "before",
         "bias",
-        "defence",
-        "defence_exposed",
         "heard",
         "last",
+        "marks",
+        "marks_exposed",
         "orders",
         "tables",
         "task",
@@ -66,10 +63,8 @@ class Weights(Value):
     task: Mapping[int, float]
     orders: Mapping[int, float]
     heard: Mapping[int, float]
-    base: tuple[float, ...]
-    base_exposed: tuple[float, ...]
-    defence: tuple[float, ...]
-    defence_exposed: tuple[float, ...]
+    marks: tuple[float, ...]
+    marks_exposed: tuple[float, ...]
 
     def __init__(
         self,
@@ -81,10 +76,8 @@ class Weights(Value):
         task: Mapping[int, float],
         orders: Mapping[int, float],
         heard: Mapping[int, float],
-        base: tuple[float, ...],
-        base_exposed: tuple[float, ...],
-        defence: tuple[float, ...],
-        defence_exposed: tuple[float, ...],
+        marks: tuple[float, ...],
+        marks_exposed: tuple[float, ...],
     ) -> None:
         self._fill(
             bias=bias,
@@ -94,10 +87,8 @@ class Weights(Value):
             task=task,
             orders=orders,
             heard=heard,
-            base=base,
-            base_exposed=base_exposed,
-            defence=defence,
-            defence_exposed=defence_exposed,
+            marks=marks,
+            marks_exposed=marks_exposed,
         )
 
 
@@ -142,12 +133,8 @@ class Score:
         weights = self.weights
         score = weights.bias + _of_words(weights.task, task)
         score += _of_words(weights.orders, orders) + _of_words(weights.heard, heard)
-        if pipeline.base >= 0:
-            score += weights.base[pipeline.base] + (weights.base_exposed[pipeline.base] if orders else 0.0)
-        if pipeline.defence >= 0:
-            score += weights.defence[pipeline.defence]
-            score += weights.defence_exposed[pipeline.defence] if orders else 0.0
-        return score
+        score += sum([weights.marks[mark] for mark in pipeline])
+        return score + sum([weights.marks_exposed[mark] for mark in pipeline]) if orders else score
 
     def _tools(self, tools: tuple[str, str]) -> float:
         return self.weights.last.get(tools[0], 0.0) + self.weights.before.get(tools[1], 0.0)
@@ -158,8 +145,8 @@ class Hazard(Value):
 
     Parameters
     ----------
-    bases, defences
-        Numbers of the models and defences it was fitted with, by name.
+    marks
+        What it knows names of pipelines to say.
     standing, proposal
         The scores of where a run stands, and of a call as proposed.
     within
@@ -171,9 +158,8 @@ class Hazard(Value):
         The same within h steps from the proposal's score, the proposed call being the first of them.
     """
 
-    __slots__ = ("bases", "defences", "eventually", "proposal", "proposed", "standing", "within")
-    bases: Mapping[str, int]
-    defences: Mapping[str, int]
+    __slots__ = ("eventually", "marks", "proposal", "proposed", "standing", "within")
+    marks: Marks
     standing: Weights
     proposal: Weights
     within: Links
@@ -183,8 +169,7 @@ class Hazard(Value):
     def __init__(
         self,
         *,
-        bases: Mapping[str, int],
-        defences: Mapping[str, int],
+        marks: Marks,
         standing: Weights,
         proposal: Weights,
         within: Links,
@@ -192,8 +177,7 @@ class Hazard(Value):
         proposed: Links,
     ) -> None:
         self._fill(
-            bases=bases,
-            defences=defences,
+            marks=marks,
             standing=standing,
             proposal=proposal,
             within=within,

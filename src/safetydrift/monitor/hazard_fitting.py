@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from safetydrift.errors import ChainError
-from safetydrift.monitor.covariates import Covariates, Factors, Pipeline
+from safetydrift.monitor.covariates import Covariates, Factors
 from safetydrift.monitor.hazard import Hazard, Weights
 from safetydrift.monitor.peaks import Peaks
+from safetydrift.monitor.pipelines import PIPELINE, Marks
 from safetydrift.states.task_words import WORD_BINS
 from safetydrift.states.trajectory import VIOLATED, observe
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
+    from safetydrift.monitor.pipelines import Pipeline
     from safetydrift.monitor.settings import FitSettings
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import ObservedRun, Trajectory
@@ -77,8 +79,7 @@ class _Data:
     tools: Mapping[str, int]
     sets: Sequence[frozenset[int]]
     task_words: Sequence[Sequence[int]]
-    bases: Mapping[str, int]
-    defences: Mapping[str, int]
+    marks: Marks
     pipelines: Sequence[Pipeline]
     fold: IntArray
     task: IntArray
@@ -127,8 +128,7 @@ def fit_hazard(
         scores[name] = _cross_scores(design, targets[name], penalty)
     ends = data.violated[data.standing.run]
     hazard = Hazard(
-        bases=data.bases,
-        defences=data.defences,
+        marks=data.marks,
         standing=weights["standing"],
         proposal=weights["proposal"],
         within=tuple(
@@ -164,8 +164,7 @@ def _peaks(scores: FloatArray, run: IntArray, n_runs: int, link: tuple[float, fl
 
 def _walk(used: Sequence[tuple[Trajectory, ObservedRun]], space: StateSpace) -> _Data:
     factors = Factors(space)
-    names = {run.model for run, _ in used}
-    bases, defences = pipelines(names)
+    marks = Marks.of_names({run.model for run, _ in used})
     tools = _Numbers(_frequent(run.tools for run, _ in used))
     sets: dict[frozenset[int], int] = {frozenset(): 0}
     sides = (_Rows(), _Rows())
@@ -187,9 +186,8 @@ def _walk(used: Sequence[tuple[Trajectory, ObservedRun]], space: StateSpace) -> 
         tools=tools.numbers,
         sets=list(sets),
         task_words=[run.words for run, _ in used],
-        bases=bases,
-        defences=defences,
-        pipelines=[Pipeline.of(run.model, bases, defences) for run, _ in used],
+        marks=marks,
+        pipelines=[marks.of(run.model) for run, _ in used],
         fold=_fold([(run.source, run.category, run.task) for run, _ in used]),
         task=_task_numbers([(run.source, run.category, run.task) for run, _ in used]),
         violated=np.array([seen.end == VIOLATED for _, seen in used], dtype=np.bool_),
@@ -254,32 +252,6 @@ def _frequent(tools: Iterable[Sequence[str]]) -> list[str]:
     return sorted(name for name, count in counts.items() if name and count >= FEWEST_CALLS)
 
 
-def pipelines(names: Iterable[str]) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the models and the defences in names of pipelines, numbered.
-
-    What follows a name that is listed itself, after a hyphen, is a defence: with ``gpt-4o`` in the list,
-    ``gpt-4o-tool_filter`` has the defence ``tool_filter``.
-
-    Examples
-    --------
-    >>> pipelines(["gpt-4o", "gpt-4o-tool_filter", "GPT-5"])
-    ({'gpt-4o': 0, 'gpt-5': 1}, {'tool_filter': 0})
-    """
-    known = {name.lower() for name in names if name}
-    bases, defences = set(), set()
-    for name in known:
-        parts = name.split("-")
-        shorter = ("-".join(parts[:at]) for at in range(1, len(parts)))
-        base = next((begin for begin in shorter if begin in known), name)
-        bases.add(base)
-        if base != name:
-            defences.add(name[len(base) + 1 :])
-    return (
-        {name: number for number, name in enumerate(sorted(bases))},
-        {name: number for number, name in enumerate(sorted(defences))},
-    )
-
-
 def _fold(tasks: Sequence[tuple[str, str, str]]) -> IntArray:
     """Return the fold of each run: decided by the name of its task alone."""
     digests = [sha256("|".join(task).encode()).digest() for task in tasks]
@@ -341,18 +313,15 @@ class _Design:
         from scipy import sparse  # noqa: PLC0415  # comes with scikit-learn, which only fitting needs
 
         self.data, self.side, self.sizes = data, side, sizes
-        base = np.array([pipeline.base for pipeline in data.pipelines])[side.run]
-        defence = np.array([pipeline.defence for pipeline in data.pipelines])[side.run]
-        exposed = side.orders > 0
-        n_tools, n_bases, n_defences = len(data.tools) + 1, len(data.bases), len(data.defences)
+        n_tools = len(data.tools) + 1
+        borne = _of_marks(data, pipelines=side is data.standing)[side.run]
+        exposed = sparse.diags_array((side.orders > 0).astype(np.float64))
         blocks = [
             *(_one_hot(side.cells[:, factor], size) for factor, size in enumerate(sizes)),
             _one_hot(side.tools[:, 0], n_tools, side.tools[:, 0] > 0),
             _one_hot(side.tools[:, 1], n_tools, side.tools[:, 1] > 0),
-            _one_hot(base, n_bases, base >= 0),
-            _one_hot(base, n_bases, (base >= 0) & exposed),
-            _one_hot(defence, n_defences, defence >= 0),
-            _one_hot(defence, n_defences, (defence >= 0) & exposed),
+            borne,
+            exposed @ borne,
         ]
         self._widths = [*(block.shape[1] for block in blocks), WORD_BINS, WORD_BINS, WORD_BINS]
         own = sparse.hstack(blocks, format="csr", dtype=np.float64)
@@ -374,7 +343,7 @@ class _Design:
         parts = iter(np.split(coefficients, np.cumsum(self._widths)[:-1]))
         tables = tuple(_rounded(next(parts)) for _ in self.sizes)
         last, before = (self._by_tool(next(parts)) for _ in range(2))
-        base, base_exposed, defence, defence_exposed = (_rounded(next(parts)) for _ in range(4))
+        marks, marks_exposed = (_rounded(next(parts)) for _ in range(2))
         task, orders, heard = (
             _by_word(next(parts), scale) for scale in (WORD_SCALE, WORD_SCALE, HEARD_SCALE)
         )
@@ -386,10 +355,8 @@ class _Design:
             task=task,
             orders=orders,
             heard=heard,
-            base=base,
-            base_exposed=base_exposed,
-            defence=defence,
-            defence_exposed=defence_exposed,
+            marks=marks,
+            marks_exposed=marks_exposed,
         )
 
     def _by_tool(self, part: FloatArray) -> dict[str, float]:
@@ -457,6 +424,17 @@ def _one_hot(numbers: IntArray, size: int, present: BoolArray | None = None) -> 
     rows = np.arange(len(numbers)) if present is None else np.flatnonzero(present)
     columns = numbers if present is None else numbers[present]
     return sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(len(numbers), size))
+
+
+def _of_marks(data: _Data, *, pipelines: bool) -> Any:
+    """Return which run's name bears which mark, (runs, marks); with those of whole pipelines or without."""
+    from scipy import sparse  # noqa: PLC0415  # as above
+
+    counted = np.array([pipelines or not mark.startswith(f"{PIPELINE} ") for mark in data.marks.marks])
+    rows = np.repeat(np.arange(len(data.pipelines)), [len(borne) for borne in data.pipelines])
+    columns = np.array([mark for borne in data.pipelines for mark in borne], dtype=np.int64)
+    shape = (len(data.pipelines), len(data.marks.marks))
+    return sparse.csr_matrix((counted[columns].astype(np.float64), (rows, columns)), shape=shape)
 
 
 def _of_words(sets: Sequence[Iterable[int]], scale: float) -> Any:

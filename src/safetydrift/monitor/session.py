@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.history import History
     from safetydrift.monitor.categories import Belief
-    from safetydrift.monitor.covariates import Covariates, Pipeline
+    from safetydrift.monitor.covariates import Covariates
+    from safetydrift.monitor.pipelines import Pipeline
     from safetydrift.states.space import StateSpace
 
 
@@ -146,11 +147,9 @@ def _past(parts: Any, space: StateSpace) -> Covariates:
 
 
 def _pipeline(parts: Any) -> Pipeline:
-    from safetydrift.monitor.covariates import Pipeline  # noqa: PLC0415  # as above
-
-    if len(_list(parts)) != 2 or any(type(part) is not int or part < -1 for part in parts):  # noqa: PLR2004
+    if any(type(part) is not int or part < 0 for part in _list(parts)):
         raise SnapshotError("not the pipeline of a run")
-    return Pipeline(*parts)
+    return tuple(parts)
 
 
 def _of_belief(belief: Belief) -> list[Any]:

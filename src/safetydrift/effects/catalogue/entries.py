@@ -69,7 +69,8 @@ class ToolEntry:
     leaves
         Whether its arguments go to others, so that it is a leak if they are sensitive.
     own
-        Whether what comes back is the operator's own record, written by nobody outside.
+        Whether what comes back is the operator's own record, written by nobody outside. What speaks to the agent in it
+        is heard as a stranger's order all the same.
     note
         Why, in words.
     """

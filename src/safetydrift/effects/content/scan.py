@@ -11,6 +11,7 @@ import re
 from safetydrift.effects.content.identifiers import holds, mail_addresses, phone_numbers
 from safetydrift.effects.content.patterns import Marks
 from safetydrift.effects.content.secrets import detected, is_hidden
+from safetydrift.effects.escapes import unescaped
 from safetydrift.effects.expressions import compiled
 from safetydrift.value import Value
 
@@ -199,6 +200,7 @@ class Scanner:
         return self._told([*head.items, *moved], complete=False)
 
     def _scan(self, text: str) -> Findings:
+        text = unescaped(text)
         small = in_small_letters(text)
         exact, folded = self._exact.present(text), self._folded.present(small)
         digits = _DIGITS.search(text) is not None

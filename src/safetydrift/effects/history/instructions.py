@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from safetydrift.effects.escapes import unescaped
 from safetydrift.effects.history.words import bounded
 
 TYPE_CHECKING = False
@@ -50,6 +51,7 @@ class InstructionReader:
         return self._memo(text) if len(text) <= _MEMO_TEXT else self._passages(bounded(text))
 
     def _passages(self, text: str) -> tuple[str, ...]:
+        text = unescaped(text)
         lower = text.lower()
         text = text if len(text) == len(lower) else lower  # some letters become two, and places would shift
         found = sorted(self._found(lower))

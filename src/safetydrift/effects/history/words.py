@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from zlib import crc32
 
+from safetydrift.effects.escapes import unescaped
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -55,7 +57,7 @@ def bounded(text: str) -> str:
 @lru_cache(512)
 def words(text: str) -> frozenset[str]:
     """Return the distinct words of a text: ``"Mail a@b.org"`` has ``mail``, ``a@b.org``, ``a``, ``b`` and ``org``."""
-    text = _simple(bounded(text).lower())
+    text = _simple(unescaped(bounded(text).lower()))
     longer = {word.strip(_JOINS) for word in set(_bounded_list(text.translate(_TO_WORDS).split()))}
     found = set(_bounded_list(text.translate(_TO_PARTS).split())) | longer
     for word in longer:
@@ -68,7 +70,7 @@ def words(text: str) -> frozenset[str]:
 
 def letters_of(text: str) -> list[str]:
     """Return the runs of letters and digits of a text, in small letters and in order."""
-    return _simple(text.lower()).translate(_TO_LETTERS).split()
+    return _simple(unescaped(text.lower())).translate(_TO_LETTERS).split()
 
 
 def _simple(text: str) -> str:
@@ -121,7 +123,7 @@ def parts_of(value: str) -> tuple[str, ...]:
 
 def canonical(value: str) -> str:
     """Return a value without what writing it differently would change: case, a scheme, ``www.``, a full stop."""
-    return _WEB.sub("", value.strip().lower()).rstrip("/.")
+    return _WEB.sub("", unescaped(value.lower()).strip()).rstrip("/.")
 
 
 def digests(found: Iterable[str]) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from safetydrift.evaluation.predictors.prediction_file import PredictionFile
 from safetydrift.evaluation.predictors.replayed import ReplayedMonitor
 from safetydrift.evaluation.predictors.run_length import RunLength
 from safetydrift.evaluation.predictors.silent import Silent
+from safetydrift.evaluation.predictors.variable_order import VariableOrder
 from safetydrift.evaluation.predictors.walked import ForesightPredictor
 from safetydrift.monitor.settings import Estimator, FitSettings
 from safetydrift.states.trajectory import Notion, UnknownOnset
@@ -134,6 +135,7 @@ PREDICTORS: Mapping[str, Callable[[str, Circumstances], Predictor]] = {
     "coarse": _coarse(by_category=False, completion=True),
     "coarse-by-category": _coarse(by_category=True, completion=True),
     "coarse-second-order": _second_order(completion=True),
+    "variable-order": lambda name, given: VariableOrder(given.space, name=name),
     "bit-vectors": lambda name, given: BitVectors(given.space, name=name),
     "logistic-hazard": lambda name, given: LogisticHazard(given.space, name=name),
     "boosting": lambda name, given: Boosting(given.space, name=name),
