@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 BAR = 20
 
+WORTH_A_WORD = 0.01
+"""A category that is believed less is not shown."""
+
 
 @click.command
 @options.paths
@@ -180,6 +183,7 @@ def foreseen(replay: Replay, monitor: LookupMonitor) -> str:
         likeliest = [
             f"{name or 'none of the categories'} ({share:.2f})"
             for name, share in monitor.categories(position)[:3]
+            if share >= WORTH_A_WORD
         ]
         text += f"; taken for {', '.join(likeliest)}"
     return text
