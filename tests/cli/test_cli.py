@@ -135,6 +135,23 @@ def test_replay_shows_the_alarm_and_the_violation(traces, tmp_path):
     assert "sensitive since step 1" in one["steps"][1]["why"]
 
 
+def test_runs_of_a_category_the_model_does_not_know_are_taken_for_what_they_look_like(tmp_path):
+    known = [
+        office_trace(n, violated=n % 3 == 0).replace(category=("office", "desk")[n % 2]) for n in range(12)
+    ]
+    write_traces(known, tmp_path / "known.jsonl")
+    write_traces([office_trace(0, violated=False).replace(category="new")], tmp_path / "new.jsonl")
+    for option, judged, taken in (
+        ("--soft-categories", "its soft categories", True),
+        ("--no-soft-categories", "all runs", False),
+    ):
+        safetydrift("fit", "known.jsonl", "-o", "model.json", option, cwd=tmp_path)
+        told = safetydrift("predict", "new.jsonl", "--model", "model.json", "-o", "p.jsonl", cwd=tmp_path)
+        assert f"'new', which the model does not know, were judged by {judged}" in told.stderr
+        shown = safetydrift("replay", "new.jsonl", "--model", "model.json", cwd=tmp_path).stdout
+        assert ("; taken for " in shown) == taken
+
+
 def test_another_space_is_used_everywhere_without_touching_code(traces, tmp_path):
     space = tmp_path / "own.toml"
     space.write_text(

@@ -9,7 +9,8 @@ from safetydrift.evaluation.comparison import compare
 from safetydrift.evaluation.evidence_words import remark
 from safetydrift.evaluation.predictors.category_prior import CategoryRunRate
 from safetydrift.evaluation.predictors.model_file import model_predictor
-from safetydrift.monitor.fitting import fit_model, task_digest
+from safetydrift.monitor.fitting import fit_model
+from safetydrift.states.task_words import task_digest
 
 if TYPE_CHECKING:
     from safetydrift.evaluation.scores import Predictor

@@ -49,7 +49,7 @@ SEED = 260327148
 MOST_PROCESSES = 4
 FEW_TASKS = 30
 SLOW = frozenset({"logistic-hazard", "boosting", "foresight"})
-OURS = ("monitor", "monitor-without-categories", "monitor-published-space")
+OURS = ("monitor", "monitor-soft-categories", "monitor-without-categories", "monitor-published-space")
 
 
 class _Names(click.ParamType):  # type: ignore[type-arg]  # generic only in later versions of click

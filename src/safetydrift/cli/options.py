@@ -266,6 +266,12 @@ def fitting(verb: Verb) -> Verb:
             is_flag=True,
             help="Fit a hazard beside the chain: what tables of states do not know (--space flow).",
         ),
+        click.option(
+            "--soft-categories/--no-soft-categories",
+            default=defaults.soft_categories,
+            show_default=True,
+            help="Count the words of tasks, by which runs are followed whose category nobody names.",
+        ),
     ):
         verb = option(verb)
     return verb
@@ -279,6 +285,7 @@ def _settings(
     max_horizon: int,
     unknown_onset: str,
     hazard: bool,
+    soft_categories: bool,
 ) -> FitSettings:
     return FitSettings(
         notion=Notion(notion),
@@ -288,6 +295,7 @@ def _settings(
         max_horizon=max_horizon,
         unknown_onset=UnknownOnset(unknown_onset),
         hazard=hazard,
+        soft_categories=soft_categories,
     )
 
 

@@ -48,6 +48,7 @@ def predict(
     from safetydrift.evaluation.replay import replay
     from safetydrift.formats.model_file import load_model
     from safetydrift.monitor.foresight import monitor_for
+    from safetydrift.monitor.model import AGGREGATE
 
     fitted = load_model(model)
     monitor = monitor_for(fitted, intervals=True)
@@ -63,9 +64,10 @@ def predict(
                 stream.write(buffer)
                 stream.write(b"\n")
     inputs.summarise()
+    judged = "its soft categories" if monitor.mixes(AGGREGATE) else "all runs"
     for category, count in unknown.items():
         if count and not reading.quiet:
-            what = f"{count:,} runs of category {category!r}, which the model does not know, were judged by all runs"
+            what = f"{count:,} runs of category {category!r}, which the model does not know, were judged by {judged}"
             notes.print(shown(what), markup=False)
     if output is not None and not reading.quiet:
         notes.print(f"predictions written to {output}")

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 BAR = 20
 
+WORTH_A_WORD = 0.01
+"""A category that is believed less is not shown."""
+
 
 @click.command
 @options.paths
@@ -174,7 +177,16 @@ def outcome(replay: Replay) -> str:
 def foreseen(replay: Replay, monitor: LookupMonitor) -> str:
     """Say how the run was expected to go on from where it last stood with nothing violated."""
     calls = replay.before_onset - 1
-    return f"expected after {calls} {'call' if calls == 1 else 'calls'}: {monitor.outlook(replay.positions[calls])}"
+    position = replay.positions[calls]
+    text = f"expected after {calls} {'call' if calls == 1 else 'calls'}: {monitor.outlook(position)}"
+    if position.belief is not None:
+        likeliest = [
+            f"{name or 'none of the categories'} ({share:.2f})"
+            for name, share in monitor.categories(position)[:3]
+            if share >= WORTH_A_WORD
+        ]
+        text += f"; taken for {', '.join(likeliest)}"
+    return text
 
 
 def _outlook(outlook: Outlook) -> dict[str, Any]:

@@ -20,9 +20,11 @@ from safetydrift.states.trajectory import Notion, UnknownOnset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from os import PathLike
     from typing import Any
 
+    from safetydrift.monitor.categories import Categories
     from safetydrift.monitor.hazard import Hazard
 
 MODEL_FORMAT = "safetydrift.model/2"
@@ -122,7 +124,8 @@ def _body(data: bytes) -> Any:
 
 
 def _definition(model: Model) -> dict[str, Any]:
-    from safetydrift.formats.hazard_part import hazard_definition  # noqa: PLC0415  # only saving needs it
+    from safetydrift.formats.category_part import categories_definition  # noqa: PLC0415  # only saving needs it
+    from safetydrift.formats.hazard_part import hazard_definition  # noqa: PLC0415  # as above
 
     return {
         "space": model.space.definition(),
@@ -136,6 +139,7 @@ def _definition(model: Model) -> dict[str, Any]:
         "settings": dict(model.settings),
         "provenance": dict(model.provenance),
         **({} if model.hazard is None else {"hazard": hazard_definition(model.hazard)}),
+        **({} if model.categories is None else {"categories": categories_definition(model.categories)}),
         **({} if model.evidence is None else {"evidence": model.evidence}),
     }
 
@@ -169,7 +173,16 @@ def _build(definition: Any) -> Model:
         provenance=dict(definition["provenance"]),
         hazard=_hazard(definition.get("hazard"), space, len(tables[AGGREGATE].within) - 1),
         evidence=definition.get("evidence"),
+        categories=_categories(definition.get("categories"), tables),
     )
+
+
+def _categories(part: Any, tables: Mapping[str, object]) -> Categories | None:
+    if part is None:
+        return None
+    from safetydrift.formats.category_part import read_categories  # noqa: PLC0415  # not every model has them
+
+    return read_categories(part, tables)
 
 
 def _hazard(part: Any, space: StateSpace, max_horizon: int) -> Hazard | None:

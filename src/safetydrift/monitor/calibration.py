@@ -64,6 +64,11 @@ def suggest_policy(
         run = observe(trajectory, space, model.notion, unknown_onset)
         if run.left_out or run.end == VIOLATED:
             continue
+        if monitor.mixes(trajectory.category):
+            standing_peak, pending_peak = _walked(monitor, trajectory)
+            standing_peaks.append(standing_peak)
+            pending_peaks.append(pending_peak)
+            continue
         category = monitor.start(trajectory.category).category
         if category not in compared:
             tables = monitor.standing(category), monitor.arriving(category)
@@ -79,6 +84,18 @@ def suggest_policy(
         threshold=threshold_for_budget(standing_peaks, budget),
         pending_threshold=threshold_for_budget(pending_peaks, budget),
     )
+
+
+def _walked(monitor: LookupMonitor, run: Trajectory) -> tuple[float, float]:
+    """Return the highest figures of a run whose category nobody named: no table holds them."""
+    state, policy = monitor.begin(run), monitor.policy
+    standing, pending = [monitor.verdict(state)], []
+    for move in run.moves():
+        pending.append(monitor.foresee(state, move))
+        state = monitor.follow(state, move)
+        standing.append(monitor.verdict(state))
+    highest = [max([_compared(one, policy) for one in found], default=0.0) for found in (standing, pending)]
+    return highest[0], highest[1]
 
 
 def _compared(verdict: Verdict, policy: Policy) -> float:

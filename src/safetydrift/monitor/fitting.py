@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -18,12 +17,14 @@ from safetydrift.errors import CalibrationError, ChainError, HorizonError
 from safetydrift.markov.chain import AbsorbingChain
 from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
 from safetydrift.monitor.calibration import suggest_policy
+from safetydrift.monitor.category_counts import counted
 from safetydrift.monitor.evidence import Evidence, Rows, evidence_definition, gather
 from safetydrift.monitor.model import AGGREGATE, Model
 from safetydrift.monitor.nesting import ALL, CATEGORY, nested_arrivals, nested_kinds, nested_transitions
 from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.settings import Estimator, FitSettings
 from safetydrift.monitor.tabulation import Tabulated
+from safetydrift.states.task_words import task_digest
 from safetydrift.states.trajectory import Notion, ObservedRun, observe
 
 if TYPE_CHECKING:
@@ -74,17 +75,6 @@ class FittedChains:
     strengths: Mapping[str, float] = field(default_factory=dict)
     kin: Mapping[str, Evidence] = field(default_factory=dict)
     parts: Mapping[tuple[str, str], Evidence] = field(default_factory=dict)
-
-
-def task_digest(source: str, category: str, task: str) -> str:
-    """Return a short digest of a task, 8 hexadecimal digits: names of tasks stay out of model files.
-
-    Examples
-    --------
-    >>> task_digest("agentdojo", "banking", "user_task_0/injection_task_1")
-    'cd64e331'
-    """
-    return sha256(f"{source}|{category}|{task}".encode()).hexdigest()[:8]
 
 
 def fit_chains(
@@ -335,6 +325,8 @@ def fit_model(
         )
     fitted = fit_chains(trajectories, space, settings)
     model = build_model(fitted, space, catalogue, Policy(horizon), provenance)
+    if settings.soft_categories:
+        model = model.replace(categories=counted(trajectories, fitted.tasks))
     if fitted.settings.hazard:
         return _with_hazard(model, trajectories, fitted.settings, threshold, goal), fitted
     if threshold is not None:

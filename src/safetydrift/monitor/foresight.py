@@ -105,20 +105,24 @@ class ForesightMonitor(LookupMonitor):
             return later.replace(past=past.hears(bins(later.history.heard_since(before))))
         return later.replace(past=past.asked(task_words(text)))
 
-    def start(self, category: str = AGGREGATE, task: str = "", pipeline: str = "") -> TrajectoryState:
+    def start(
+        self, category: str = AGGREGATE, task: str = "", pipeline: str = "", trust: float = 1.0
+    ) -> TrajectoryState:
         """Return the state of a run that has not made a call yet.
 
         Parameters
         ----------
         category
-            One the model does not know is no error.
+            One the model does not know is no error. The hazard asks for none; the outlook's share of the chain does.
         task
             What the user asked for, in his words.
         pipeline
             The name of the model that acts, with a defence around it if there is one, such as ``gpt-4o-tool_filter``.
             What is not known counts for nothing.
+        trust
+            As for `LookupMonitor.start`.
         """
-        return self._with_past(super().start(category, task), task_words(task), pipeline)
+        return self._with_past(super().start(category, task, trust=trust), task_words(task), pipeline)
 
     def verdict(self, state: TrajectoryState) -> Verdict:
         """Return the finding about where a run stands."""
@@ -180,7 +184,7 @@ class ForesightMonitor(LookupMonitor):
 
     def begin(self, run: Trajectory) -> TrajectoryState:
         """Return the state of a recorded run before its first call."""
-        return self._with_past(super().start(run.category), run.words, run.model)
+        return self._with_past(super().begin(run), run.words, run.model)
 
     def follow(self, state: TrajectoryState, move: Move) -> TrajectoryState:
         """Return where a run stands after a recorded call."""

@@ -1,7 +1,8 @@
 """The monitor that looks up: one prebuilt verdict per (category, state).
 
 A verdict depends only on where a run stands, so every one of them is built before it is needed, and a check is:
-read the effect, join it to the state, index a tuple.
+read the effect, join it to the state, index a tuple. Where nobody says of which category a run is, the verdicts of the
+categories are mixed by how much each is believed (`safetydrift.monitor.categories`).
 """
 
 from __future__ import annotations
@@ -11,11 +12,14 @@ from math import isnan, nan
 from safetydrift.effects.history import History
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import HorizonError
+from safetydrift.monitor.categories import LONGEST, NEGLIGIBLE, Told, mixture_of
+from safetydrift.monitor.mixing import mixed_outlook, mixed_verdict
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import Alternative, Outlook
 from safetydrift.monitor.policy import Bound
 from safetydrift.monitor.session import TrajectoryState
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
+from safetydrift.states.task_words import task_words
 from safetydrift.states.trajectory import Notion
 from safetydrift.trace import ToolCall
 
@@ -23,12 +27,16 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from safetydrift.monitor.categories import Belief
     from safetydrift.monitor.covariates import Covariates
     from safetydrift.monitor.model import Model, RiskTable
     from safetydrift.monitor.policy import Policy
     from safetydrift.states.effect import Effect
     from safetydrift.states.trajectory import Move, Trajectory
     from safetydrift.trace import Step
+
+MOST_REMEMBERED = 1 << 14
+NONE_RAISED = (False,)
 
 
 class LookupMonitor:
@@ -77,6 +85,8 @@ class LookupMonitor:
         self._by_rules = model.notion is Notion.RULES
         self._standing: dict[str, tuple[Verdict, ...]] = {}
         self._arriving: dict[str, tuple[Verdict, ...]] = {}
+        self._mixture = mixture_of(model)
+        self._raised: dict[tuple[int, int], tuple[bool, ...]] = {}
 
     # -- following one trajectory -----------------------------------------------------------------------
 
@@ -85,30 +95,37 @@ class LookupMonitor:
         category: str = AGGREGATE,
         task: str = "",
         pipeline: str = "",  # noqa: ARG002  # tables do not ask for it
+        trust: float = 1.0,
     ) -> TrajectoryState:
         """Return the state of a run that has not made a call yet.
 
         Parameters
         ----------
         category
-            One the model does not know is no error; the aggregate tables stand in for it.
+            One the model does not know, or none, is no error: the words of the task and what the run does then tell how
+            much each category is believed. For a model without soft categories, the aggregate tables stand in.
         task
             What the user asked for, in his words. A model whose states tell who named a value needs it.
         pipeline
             The name of the model that acts, with a defence around it if there is one. Tables do not ask for it.
+        trust
+            Probability that the category given is right. Below one, a model with soft categories takes it for no more
+            than that, and can be convinced of another.
         """
-        known = category if category in self.model.tables else AGGREGATE
-        state = TrajectoryState(known, self._space.start, 0, (0,) * len(self._space.dimensions))
-        return self.hear(state, task) if self._follows else state
+        return self.hear(self._starting(category, trust), task)
 
     def hear(self, state: TrajectoryState, text: str) -> TrajectoryState:
         """Return the state after the user has said something; nothing changes for models that do not ask for it."""
+        if text and state.belief is not None and not state.steps:
+            state = _asked(state, task_words(text))
         if not self._follows or not text:
             return state if state.history or not self._follows else state.replace(history=History())
         return state.replace(history=(state.history or History()).hears(text))
 
     def verdict(self, state: TrajectoryState) -> Verdict:
         """Return the finding about where a run stands."""
+        if state.belief is not None:
+            return self._mixed(state.belief, state.state, pending=False)
         return self.standing(state.category)[state.state]
 
     def check(
@@ -129,7 +146,7 @@ class LookupMonitor:
             effect = self.labeler.effect(step, proposed, history)
             history = self.labeler.remember(history, step, effect)
         after = self.advance(state, self._space.effect_index(effect), history)
-        return after, self.standing(after.category)[after.state]
+        return after, self.verdict(after)
 
     def check_pending(self, state: TrajectoryState, call: ToolCall) -> Verdict:
         """Judge a call before it is made: its effect is read as proposed, and nothing is recorded.
@@ -149,32 +166,46 @@ class LookupMonitor:
     ) -> TrajectoryState:
         """Return where a run stands after an effect, given by its index, and what it has shown by then."""
         steps, before, since, space = state.steps + 1, state.state, state.since, self._space
+        belief = state.belief
         if state.violated:
             return TrajectoryState(
-                state.category, before, steps, since, state.violated, history, past, state.pipeline
+                state.category, before, steps, since, state.violated, history, past, state.pipeline, belief
             )
         after = space.successors(before)[effect]
         if after != before:
-            digits = space.digits
-            since = tuple(
-                [
-                    steps if new > old else step
-                    for step, old, new in zip(since, digits(before), digits(after), strict=True)
-                ]
-            )
+            raised = self._raised.get((before, after)) or self._raises(before, after)
+            if raised is not NONE_RAISED:
+                since = tuple([steps if higher else step for higher, step in zip(raised, since, strict=True)])
         violated = self._by_rules and after in space.violated
-        return TrajectoryState(state.category, after, steps, since, violated, history, past, state.pipeline)
+        if belief is not None and len(belief) < LONGEST:
+            belief += (after,)
+        return TrajectoryState(
+            state.category, after, steps, since, violated, history, past, state.pipeline, belief
+        )
+
+    def _raises(self, before: int, after: int) -> tuple[bool, ...]:
+        """Return which dimensions are higher after than before, and remember it."""
+        if len(self._raised) >= MOST_REMEMBERED:
+            self._raised.clear()
+        digits = self._space.digits
+        raised = tuple([new > old for old, new in zip(digits(before), digits(after), strict=True)])
+        found = self._raised[before, after] = raised if any(raised) else NONE_RAISED
+        return found
 
     def pending(self, state: TrajectoryState, effect: int) -> Verdict:
         """Return the verdict on a call that would have an effect, given by its index."""
         after = state.state if state.violated else self._space.successors(state.state)[effect]
+        belief = state.belief
+        if belief is not None:
+            heard = not state.violated and len(belief) < LONGEST
+            return self._mixed((*belief, after) if heard else belief, after, pending=True)
         return self.arriving(state.category)[after]
 
     # -- walking a recorded run -------------------------------------------------------------------------
 
     def begin(self, run: Trajectory) -> TrajectoryState:
         """Return the state of a recorded run before its first call."""
-        return self.start(run.category)
+        return _asked(self._starting(run.category), run.words)
 
     def follow(self, state: TrajectoryState, move: Move) -> TrajectoryState:
         """Return where a run stands after a recorded call."""
@@ -204,8 +235,14 @@ class LookupMonitor:
         """Return how a run is expected to go on from where it stands."""
         if state.violated:
             return Outlook(violates=1.0, low=1.0, high=1.0, completes=0.0, steps=0.0, kinds=())
-        table = self.model.tables.get(state.category) or self.model.tables[AGGREGATE]
-        row, bounds, endings = self.model.row_of[state.state], table.bounds, table.endings
+        if state.belief is None:
+            return self._outlook(state.category, state.state)
+        believed = self._believed(state.belief)
+        return mixed_outlook([(share, self._outlook(name, state.state)) for share, name in believed])
+
+    def _outlook(self, category: str, state: int) -> Outlook:
+        table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
+        row, bounds, endings = self.model.row_of[state], table.bounds, table.endings
         return Outlook(
             violates=table.eventually[row],
             low=nan if bounds is None else bounds.eventually_low[row],
@@ -214,6 +251,21 @@ class LookupMonitor:
             steps=nan if endings is None else endings.steps[row],
             kinds=() if endings is None else endings.kinds_of(row),
         )
+
+    def mixes(self, category: str) -> bool:
+        """Return whether runs said to be of a category are followed by all of them."""
+        return self._mixture is not None and (category == AGGREGATE or category not in self.model.tables)
+
+    def categories(self, state: TrajectoryState) -> tuple[tuple[str, float], ...]:
+        """Return of which categories a run may be and how much each is believed, the likeliest first.
+
+        The empty name stands for none of them. The category of a run that was told is certain.
+        """
+        mixture = self._mixture
+        if state.belief is None or mixture is None:
+            return ((state.category, 1.0),)
+        pairs = zip(mixture.names, mixture.shares(state.belief), strict=True)
+        return tuple(sorted(pairs, key=_most_believed))
 
     def kinds(self, state: TrajectoryState) -> tuple[tuple[str, float], ...]:
         """Return the kinds of violation to expect from where a run stands, with their shares, the likeliest first."""
@@ -281,6 +333,29 @@ class LookupMonitor:
                 f"{'no horizon' if bounds is None else bounds.horizon}; fit it with that horizon"
             )
 
+    def _starting(self, category: str, trust: float = 1.0) -> TrajectoryState:
+        space = self._space
+        known = category if category in self.model.tables else AGGREGATE
+        belief: Belief | None = None
+        if self.mixes(known) or (self._mixture is not None and trust < 1.0):
+            told = Told(known, trust if known else 0.0, frozenset())
+            belief = (told, space.start)
+        return TrajectoryState(known, space.start, 0, (0,) * len(space.dimensions), belief=belief)
+
+    def _believed(self, belief: Belief) -> list[tuple[float, str]]:
+        """Return the categories that have a part in a verdict, with how much each is believed."""
+        mixture = self._mixture
+        if mixture is None:  # the state is another model's
+            return [(1.0, AGGREGATE)]
+        shares = mixture.shares(belief)
+        least = NEGLIGIBLE * max(shares)
+        return [pair for pair in zip(shares, mixture.names, strict=True) if pair[0] >= least]
+
+    def _mixed(self, belief: Belief, state: int, *, pending: bool) -> Verdict:
+        tables = self.arriving if pending else self.standing
+        parts = [(share, tables(name)[state]) for share, name in self._believed(belief)]
+        return mixed_verdict(parts, self.policy, pending=pending)
+
     def _built(self, category: str, state: int, *, pending: bool) -> Verdict:
         """Return the verdict of the tables about one state, without building those about all others."""
         table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
@@ -343,6 +418,18 @@ class LookupMonitor:
         if pending:
             return bounds.arriving_low[row], bounds.arriving_high[row]
         return bounds.low[row], bounds.high[row]
+
+
+def _asked(state: TrajectoryState, words: Iterable[int]) -> TrajectoryState:
+    """Return the state of a run with more words of its task."""
+    if state.belief is None:
+        return state
+    told, *path = state.belief
+    return state.replace(belief=(told.asked(words), *path))
+
+
+def _most_believed(pair: tuple[str, float]) -> tuple[float, str]:
+    return -pair[1], pair[0]
 
 
 def _danger(alternative: Alternative) -> tuple[bool, float, str]:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.monitor.categories import Categories
     from safetydrift.monitor.hazard import Hazard
     from safetydrift.monitor.outlook import Bounds, Endings
     from safetydrift.monitor.policy import Policy
@@ -147,10 +148,13 @@ class Model(Value):
     evidence
         What runs showed, by source and category, as `safetydrift.monitor.updating` reads it: what more runs are added
         to. None for a model that cannot be added to.
+    categories
+        What tells the category of a run that nobody named; None for a model of one category, or of none.
     """
 
     __slots__ = (
         "catalogue",
+        "categories",
         "evidence",
         "hazard",
         "notion",
@@ -173,6 +177,7 @@ class Model(Value):
     provenance: Mapping[str, Any]
     hazard: Hazard | None
     evidence: Sequence[Any] | None
+    categories: Categories | None
 
     def __init__(
         self,
@@ -188,6 +193,7 @@ class Model(Value):
         provenance: Mapping[str, Any],
         hazard: Hazard | None = None,
         evidence: Sequence[Any] | None = None,
+        categories: Categories | None = None,
     ) -> None:
         self._fill(
             space=space,
@@ -201,6 +207,7 @@ class Model(Value):
             provenance=provenance,
             hazard=hazard,
             evidence=evidence,
+            categories=categories,
         )
 
     @property

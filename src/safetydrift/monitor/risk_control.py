@@ -30,11 +30,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from safetydrift.errors import CalibrationError, LeakageError
-from safetydrift.monitor.fitting import task_digest
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.guarantee import COSTS, FALSE_ALARMS, Goal, Promise, as_provenance
 from safetydrift.monitor.peaks import Peaks
 from safetydrift.monitor.verdict import Basis
+from safetydrift.states.task_words import task_digest
 from safetydrift.states.trajectory import VIOLATED, observe
 
 if TYPE_CHECKING:

@@ -10,9 +10,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from safetydrift.effects.history import History
+    from safetydrift.monitor.categories import Belief
     from safetydrift.monitor.covariates import Covariates
     from safetydrift.monitor.pipelines import Pipeline
     from safetydrift.states.space import StateSpace
+
+
+_WITHOUT_BELIEF = 8
 
 
 class TrajectoryState(Value):
@@ -34,9 +38,11 @@ class TrajectoryState(Value):
         What the run has shown so far; None for models whose states do not depend on it.
     past, pipeline
         What a hazard looks at beside the state, and which model acts; None for models without a hazard.
+    belief
+        What there is to tell the run's category by; None where the category is known, or the model has no soft ones.
     """
 
-    __slots__ = ("category", "history", "past", "pipeline", "since", "state", "steps", "violated")
+    __slots__ = ("belief", "category", "history", "past", "pipeline", "since", "state", "steps", "violated")
     category: str
     state: int
     steps: int
@@ -45,6 +51,7 @@ class TrajectoryState(Value):
     history: History | None
     past: Covariates | None
     pipeline: Pipeline | None
+    belief: Belief | None
 
     def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
         self,
@@ -56,6 +63,7 @@ class TrajectoryState(Value):
         history: History | None = None,
         past: Covariates | None = None,
         pipeline: Pipeline | None = None,
+        belief: Belief | None = None,
     ) -> None:
         # One is made at every step; naming the fields one by one takes half the time of `_fill`.
         set_field(self, "category", category)
@@ -66,6 +74,7 @@ class TrajectoryState(Value):
         set_field(self, "history", history)
         set_field(self, "past", past)
         set_field(self, "pipeline", pipeline)
+        set_field(self, "belief", belief)
 
     def snapshot(self) -> list[Any]:
         """Return the state as plain data that JSON can hold."""
@@ -78,6 +87,7 @@ class TrajectoryState(Value):
             None if self.history is None else self.history.snapshot(),
             None if self.past is None else self.past.snapshot(),
             None if self.pipeline is None else list(self.pipeline),
+            None if self.belief is None else _of_belief(self.belief),
         ]
 
     @classmethod
@@ -95,7 +105,9 @@ class TrajectoryState(Value):
             If it is no such data, or no state of that space.
         """
         try:
-            category, state, steps, since, violated, history, past, pipeline = parts
+            # A state kept by an older version says nothing about its category.
+            parts = [*parts, None] if len(parts) == _WITHOUT_BELIEF else parts
+            category, state, steps, since, violated, history, past, pipeline, belief = parts
         except (TypeError, ValueError) as error:
             raise SnapshotError("not the state of a run") from error
         numbers = [state, steps, *_list(since)]
@@ -112,6 +124,7 @@ class TrajectoryState(Value):
             None if history is None else _history(history),
             None if past is None else _past(past, space),
             None if pipeline is None else _pipeline(pipeline),
+            None if belief is None else _belief(belief, space),
         )  # fmt: skip
 
 
@@ -137,3 +150,15 @@ def _pipeline(parts: Any) -> Pipeline:
     if any(type(part) is not int or part < 0 for part in _list(parts)):
         raise SnapshotError("not the pipeline of a run")
     return tuple(parts)
+
+
+def _of_belief(belief: Belief) -> list[Any]:
+    from safetydrift.monitor.categories import snapshot  # noqa: PLC0415  # as above
+
+    return snapshot(belief)
+
+
+def _belief(parts: Any, space: StateSpace) -> Belief:
+    from safetydrift.monitor.categories import restore  # noqa: PLC0415  # as above
+
+    return restore(parts, space)

@@ -69,6 +69,9 @@ class FitSettings:
         warn it.
     hazard
         Whether to fit a hazard beside the chain (space `flow`).
+    soft_categories
+        Whether to count the words of tasks by category, so that runs whose category nobody names can be followed by
+        all of them (`safetydrift.monitor.categories`).
     """
 
     notion: Notion = Notion.LABEL
@@ -80,6 +83,7 @@ class FitSettings:
     false_alarm_budget: float = 0.1
     proposal_budget: float = 0.01
     hazard: bool = False
+    soft_categories: bool = True
 
     def definition(self) -> dict[str, object]:
         """Return the settings as plain data."""
@@ -93,6 +97,7 @@ class FitSettings:
             "false_alarm_budget": self.false_alarm_budget,
             "proposal_budget": self.proposal_budget,
             "hazard": self.hazard,
+            "soft_categories": self.soft_categories,
         }
 
     @classmethod
@@ -114,4 +119,5 @@ class FitSettings:
             false_alarm_budget=float(definition["false_alarm_budget"]),
             proposal_budget=float(definition["proposal_budget"]),
             hazard=bool(definition["hazard"]),
+            soft_categories=bool(definition.get("soft_categories", False)),  # older models have none
         )

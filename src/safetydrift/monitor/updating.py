@@ -18,17 +18,20 @@ import numpy as np
 
 from safetydrift.errors import CalibrationError, ModelFileError
 from safetydrift.markov.counts import TransitionCounts
+from safetydrift.monitor.category_counts import counted
 from safetydrift.monitor.evidence import NEVER, Evidence, Rows, gather, read_evidence
-from safetydrift.monitor.fitting import build_model, chains_of, task_digest
+from safetydrift.monitor.fitting import build_model, chains_of
 from safetydrift.monitor.guarantee import without_promise
 from safetydrift.monitor.recalibration import corrected
 from safetydrift.monitor.settings import Estimator, FitSettings
+from safetydrift.states.task_words import task_digest
 from safetydrift.states.trajectory import observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from safetydrift.markov._arrays import FloatArray, IntArray
+    from safetydrift.monitor.categories import Categories
     from safetydrift.monitor.model import Model
     from safetydrift.states.trajectory import ObservedRun, Trajectory
 
@@ -112,11 +115,20 @@ def update(
         model.policy,
         _provenance(model, found, len(used), digests, half_life),
     )
+    if settings.soft_categories:
+        result = result.replace(categories=_counted(runs, digests - known, model))
     if model.hazard is not None:
         hazard, corrections = corrected(model, runs)
         result = result.replace(hazard=hazard, provenance={**result.provenance, "recalibration": corrections})
     categories = {run.category for run, _ in used} - set(model.tables)
     return Updated(result, len(used), len(digests), left_out, tuple(sorted(categories)), len(digests - known))
+
+
+def _counted(runs: Sequence[Trajectory], new: set[str], model: Model) -> Categories | None:
+    """Return the counts of words with those of new tasks; whole, for how words go with categories does not age."""
+    if model.categories is None and len(model.tables) > 1:
+        return None  # the words of its categories were never counted
+    return counted(runs, new, model.categories)
 
 
 def _settings(model: Model) -> FitSettings:

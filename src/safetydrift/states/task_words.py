@@ -1,4 +1,4 @@
-"""The words of a task as numbers: enough to tell tasks apart, too little to read them.
+"""The words and the name of a task as numbers: enough to tell tasks apart, too little to read them.
 
 Several words share each number and their order is not kept, so a corpus can hold them where it must hold no text.
 """
@@ -6,6 +6,7 @@ Several words share each number and their order is not kept, so a corpus can hol
 from __future__ import annotations
 
 import re
+from hashlib import sha256
 from zlib import crc32
 
 TYPE_CHECKING = False
@@ -39,3 +40,14 @@ def task_words(text: str) -> tuple[int, ...]:
 def bins(digests: Iterable[int]) -> tuple[int, ...]:
     """Return the bins of words given by their CRC-32, in ascending order and each once."""
     return tuple(sorted({digest % WORD_BINS for digest in digests}))
+
+
+def task_digest(source: str, category: str, task: str) -> str:
+    """Return a short digest of a task, 8 hexadecimal digits: names of tasks stay out of model files.
+
+    Examples
+    --------
+    >>> task_digest("agentdojo", "banking", "user_task_0/injection_task_1")
+    'cd64e331'
+    """
+    return sha256(f"{source}|{category}|{task}".encode()).hexdigest()[:8]

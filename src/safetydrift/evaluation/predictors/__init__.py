@@ -18,7 +18,7 @@ from safetydrift.evaluation.predictors.hazard import LogisticHazard
 from safetydrift.evaluation.predictors.judged import JudgementFile
 from safetydrift.evaluation.predictors.kaplan_meier import KaplanMeier
 from safetydrift.evaluation.predictors.keyword import Keyword
-from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores
+from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, UntoldPredictor
 from safetydrift.evaluation.predictors.prediction_file import PredictionFile
 from safetydrift.evaluation.predictors.replayed import ReplayedMonitor
 from safetydrift.evaluation.predictors.run_length import RunLength
@@ -91,6 +91,10 @@ def _monitor_of_all(name: str, given: Circumstances) -> Predictor:
     return LookupPredictor(name, given.space, given.catalogue, given.settings(), by_category=False)
 
 
+def _soft_categories(name: str, given: Circumstances) -> Predictor:
+    return UntoldPredictor(LookupPredictor(name, given.space, given.catalogue, given.settings()))
+
+
 def _coarse(*, by_category: bool, completion: bool) -> Callable[[str, Circumstances], Predictor]:
     return lambda name, given: coarse_chain(
         name,
@@ -114,6 +118,7 @@ def _foresight(name: str, given: Circumstances) -> Predictor:
 
 PREDICTORS: Mapping[str, Callable[[str, Circumstances], Predictor]] = {
     "monitor": _monitor,
+    "monitor-soft-categories": _soft_categories,
     "monitor-without-categories": _monitor_of_all,
     "monitor-published-space": _monitor_published_space,
     "silent": lambda name, _given: Silent(name),

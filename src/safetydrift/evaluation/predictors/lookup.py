@@ -6,12 +6,14 @@ probability is 1, as in a prediction file.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from safetydrift.errors import HorizonError
+from safetydrift.evaluation.cases import CaseSet
+from safetydrift.evaluation.predictors.walking import WalkedScores
 from safetydrift.evaluation.predictors.walks import join, projected, so_far, walks
 from safetydrift.evaluation.scores import HORIZONS, Scores
 from safetydrift.monitor.fitting import fit_model
@@ -25,8 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from safetydrift.effects.catalogue import Catalogue
-    from safetydrift.evaluation.cases import CaseSet
     from safetydrift.evaluation.predictors.walks import Walks
+    from safetydrift.evaluation.scores import FittedPredictor, Predictor
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
     from safetydrift.monitor.verdict import Verdict
     from safetydrift.states.space import StateSpace
@@ -65,8 +67,10 @@ class MonitorScores:
             )
 
     def score(self, cases: CaseSet) -> Scores:
-        """Score every point and proposal by the tables."""
+        """Score every point and proposal by the tables; runs of categories that are mixed are walked one by one."""
         model = self.monitor.model
+        if any(self.monitor.mixes(category) for category in set(_categories(cases))):
+            return WalkedScores(self.name, self.monitor, self.recorded).score(cases)
         space = model.space
         cases = projected(cases, self.recorded or space, space)
         walk = walks(cases)
@@ -146,6 +150,46 @@ class LookupPredictor:
             runs, self.space, self.catalogue, self.settings, horizon=self.horizon, threshold=self.threshold
         )
         return MonitorScores(self.name, LookupMonitor(model), self.recorded)
+
+
+@dataclass(frozen=True, slots=True)
+class UntoldPredictor:
+    """A predictor that is fitted on runs with their categories, and has to find out those of the runs it scores.
+
+    Parameters
+    ----------
+    told
+        The predictor, as it is when it is told.
+    """
+
+    told: Predictor
+
+    @property
+    def name(self) -> str:
+        """How tables name it."""
+        return self.told.name
+
+    def fit(self, cases: CaseSet) -> Untold:
+        """Fit the predictor."""
+        return Untold(self.told.fit(cases))
+
+
+@dataclass(frozen=True, slots=True)
+class Untold:
+    """A fitted predictor that nobody tells the category of a run.
+
+    Parameters
+    ----------
+    fitted
+        The predictor.
+    """
+
+    fitted: FittedPredictor
+
+    def score(self, cases: CaseSet) -> Scores:
+        """Score every point and proposal."""
+        nameless = [replace(case, run=case.run.replace(category=AGGREGATE)) for case in cases.cases]
+        return self.fitted.score(CaseSet(nameless))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from safetydrift.evaluation.predictors.walked import model_scores
 from safetydrift.evaluation.scores import Fixed
-from safetydrift.monitor.fitting import task_digest
+from safetydrift.states.task_words import task_digest
 
 if TYPE_CHECKING:
     from safetydrift.evaluation.cases import CaseSet
     from safetydrift.evaluation.predictors.lookup import MonitorScores
-    from safetydrift.evaluation.predictors.walked import WalkedScores
+    from safetydrift.evaluation.predictors.walking import WalkedScores
     from safetydrift.evaluation.scores import Scores
     from safetydrift.monitor.model import Model
     from safetydrift.states.space import StateSpace
