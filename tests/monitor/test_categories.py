@@ -11,7 +11,7 @@ from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 from safetydrift.errors import ModelFileError, SnapshotError
 from safetydrift.evaluation.cases import cases_of
 from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, Untold, UntoldPredictor
-from safetydrift.evaluation.predictors.walking import WalkedScores
+from safetydrift.evaluation.predictors.walked import WalkedScores
 from safetydrift.formats import load_catalogue, load_model, save_model
 from safetydrift.monitor.calibration import suggest_policy
 from safetydrift.monitor.categories import HEARD, NEGLIGIBLE, Categories, Told, restore, snapshot

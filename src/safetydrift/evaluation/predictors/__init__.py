@@ -14,6 +14,7 @@ from safetydrift.evaluation.predictors.bit_vectors import BitVectors
 from safetydrift.evaluation.predictors.boosting import Boosting
 from safetydrift.evaluation.predictors.category_prior import CategoryRunRate, category_prior
 from safetydrift.evaluation.predictors.coarse_chain import SecondOrderChain, coarse_chain
+from safetydrift.evaluation.predictors.foresight import ForesightPredictor
 from safetydrift.evaluation.predictors.hazard import LogisticHazard
 from safetydrift.evaluation.predictors.judged import JudgementFile
 from safetydrift.evaluation.predictors.kaplan_meier import KaplanMeier
@@ -24,7 +25,6 @@ from safetydrift.evaluation.predictors.replayed import ReplayedMonitor
 from safetydrift.evaluation.predictors.run_length import RunLength
 from safetydrift.evaluation.predictors.silent import Silent
 from safetydrift.evaluation.predictors.variable_order import VariableOrder
-from safetydrift.evaluation.predictors.walked import ForesightPredictor
 from safetydrift.monitor.settings import Estimator, FitSettings
 from safetydrift.states.trajectory import Notion, UnknownOnset
 

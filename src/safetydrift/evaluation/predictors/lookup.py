@@ -13,7 +13,7 @@ import numpy as np
 
 from safetydrift.errors import HorizonError
 from safetydrift.evaluation.cases import CaseSet
-from safetydrift.evaluation.predictors.walking import WalkedScores
+from safetydrift.evaluation.predictors.walked import WalkedScores
 from safetydrift.evaluation.predictors.walks import join, projected, so_far, walks
 from safetydrift.evaluation.scores import HORIZONS, Scores
 from safetydrift.monitor.fitting import fit_model

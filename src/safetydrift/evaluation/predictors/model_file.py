@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from safetydrift.evaluation.predictors.walked import model_scores
+from safetydrift.evaluation.predictors.foresight import model_scores
 from safetydrift.evaluation.scores import Fixed
 from safetydrift.states.task_words import task_digest
 
 if TYPE_CHECKING:
     from safetydrift.evaluation.cases import CaseSet
     from safetydrift.evaluation.predictors.lookup import MonitorScores
-    from safetydrift.evaluation.predictors.walking import WalkedScores
+    from safetydrift.evaluation.predictors.walked import WalkedScores
     from safetydrift.evaluation.scores import Scores
     from safetydrift.monitor.model import Model
     from safetydrift.states.space import StateSpace
