@@ -22,13 +22,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from _timing import interleaved, options, report
 
-from safetydrift.formats.model_file import load_model
+from safetydrift.effects.labeler import Labeler
+from safetydrift.formats import load_catalogue, load_space
+from safetydrift.formats.trajectories import TrajectoryReader
+from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.trace import Step, ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from safetydrift.monitor.model import Model
     from safetydrift.monitor.session import TrajectoryState
 
 TITLE = "One step of the monitor"
@@ -113,6 +117,12 @@ def state_after(monitor: LookupMonitor, steps: int) -> TrajectoryState:
     for _ in range(steps):
         state, _ = monitor.check(state, Step(CATALOGUED))
     return state
+
+
+def published_model() -> Model:
+    """Return tables of the published space, whose three dimensions are those of the idiomatic monitor."""
+    space, catalogue = load_space("paper"), load_catalogue()
+    return fit_model(list(TrajectoryReader(["corpus"], space, Labeler(catalogue))), space, catalogue)[0]
 
 
 def position_of(monitor: LookupMonitor, state: int) -> Position:
@@ -209,7 +219,7 @@ def memory(monitor: LookupMonitor, steps: int) -> tuple[int, int]:
 
 def main() -> None:
     sizes = Sizes(2_000, 100, 15, 100_000) if options(TITLE).quick else Sizes(10_000, 400, 31, 1_000_000)
-    monitor = LookupMonitor(load_model())
+    monitor = LookupMonitor(published_model())
     unseen = "check, shell command never seen"
     calls = step_calls(monitor, sizes.calls) | {unseen: fresh_commands(monitor, sizes.fresh)}
     timings = interleaved(calls, sizes.rounds)
