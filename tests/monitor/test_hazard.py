@@ -233,7 +233,7 @@ def test_a_fit_needs_runs_of_both_ends(runs):
 
 def test_a_hazard_finds_what_leads_to_the_violation(fitted):
     hazard, _ = fitted
-    score = Score(hazard.standing)
+    score = Score(hazard.standing, hazard.marks)
     lured = Covariates.start(task_words("please summarise the file number 3"))
     lured = FACTORS.after(lured, Move("read_file", READ, READ))
     calm = lured
@@ -254,6 +254,21 @@ def test_a_hazard_finds_what_leads_to_the_violation(fitted):
     assert wary < 0.3
     assert within(states[0], calm, "open-1") < gullible
     assert wary < within(states[1], lured, "an unknown model") < gullible
+
+
+def test_a_run_without_a_name_scores_as_the_mean_of_the_pipelines_known(fitted):
+    hazard, _ = fitted
+    past = Covariates.start(task_words("please summarise the file number 3"))._replace(
+        order_words=frozenset({7})
+    )
+    cells, score = FACTORS.standing_cells(SPACE.start, past), Score(hazard.standing, hazard.marks)
+
+    def of(name):
+        return score(cells, past, hazard.marks.of(name), ("", ""))
+
+    names = hazard.marks.named("pipeline")
+    assert len({of(name) for name in names}) == len(names) == 3
+    assert of("") == of("???") == pytest.approx(sum(map(of, names)) / 3)
 
 
 def test_probabilities_agree_with_frequencies_on_tasks_not_fitted_on(fitted):
@@ -292,7 +307,7 @@ def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
     pipeline = hazard.marks.of(violated.model)
     for step, move in enumerate(violated.moves()):
         cells = FACTORS.standing_cells(violated.states[step], past)
-        exact = Score(hazard.standing)(cells, past, pipeline, (past.last, past.before))
+        exact = Score(hazard.standing, hazard.marks)(cells, past, pipeline, (past.last, past.before))
         verdict = monitor.verdict(state)
         expected = max(probability(exact, link) for link in hazard.within[:5])
         assert verdict.within[5] == pytest.approx(expected, abs=0.02)  # scores are rounded

@@ -88,7 +88,10 @@ class ForesightMonitor(LookupMonitor):
         self._made: tuple[Deviation, Deviation] | None = None
         self._deviations = self._make_deviations() if asked else None
         self._factors = Factors(model.space)
-        self._standing_score, self._proposal_score = Score(hazard.standing), Score(hazard.proposal)
+        self._standing_score, self._proposal_score = (
+            Score(hazard.standing, hazard.marks),
+            Score(hazard.proposal, hazard.marks),
+        )
         self._within, self._proposed = Curves(hazard.within), Curves(hazard.proposed)
         self._informed_standing = lru_cache(_MEMO)(self._of_standing)
         self._informed_proposal = lru_cache(_MEMO)(self._of_proposal)
@@ -118,7 +121,7 @@ class ForesightMonitor(LookupMonitor):
             What the user asked for, in his words.
         pipeline
             The name of the model that acts, with a defence around it if there is one, such as ``gpt-4o-tool_filter``.
-            What is not known counts for nothing.
+            What of it is not known counts for nothing; a name that says nothing known counts as the mean of the known.
         trust
             As for `LookupMonitor.start`.
         """

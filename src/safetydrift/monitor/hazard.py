@@ -100,12 +100,16 @@ class Score:
     ----------
     weights
         Its numbers.
+    marks
+        What names of pipelines can say.
     """
 
-    __slots__ = ("_of_run", "_of_tools", "_tables", "weights")
+    __slots__ = ("_marks", "_of_pipeline", "_of_run", "_of_tools", "_tables", "weights")
 
-    def __init__(self, weights: Weights) -> None:
+    def __init__(self, weights: Weights, marks: Marks) -> None:
         self.weights = weights
+        self._marks = marks
+        self._of_pipeline = lru_cache(4096)(self._pipeline)
         self._tables = weights.tables
         self._of_run = lru_cache(4096)(self._run)
         self._of_tools = lru_cache(4096)(self._tools)
@@ -134,8 +138,16 @@ class Score:
         weights = self.weights
         score = weights.bias + _of_words(weights.task, task)
         score += _of_words(weights.orders, orders) + _of_words(weights.heard, heard)
-        score += sum([weights.marks[mark] for mark in pipeline])
-        return score + sum([weights.marks_exposed[mark] for mark in pipeline]) if orders else score
+        return score + self._of_pipeline(pipeline, bool(orders))
+
+    def _pipeline(self, pipeline: Pipeline, exposed: bool) -> float:  # part of a key
+        """Return what a name adds; one of which nothing is known, what the known ones add in the mean."""
+        if not pipeline:
+            known = [self._pipeline(one, exposed) for one in self._marks.pipelines()]
+            return sum(known) / len(known) if known else 0.0
+        weights = self.weights
+        score = sum([weights.marks[mark] for mark in pipeline])
+        return score + sum([weights.marks_exposed[mark] for mark in pipeline]) if exposed else score
 
     def _tools(self, tools: tuple[str, str]) -> float:
         return self.weights.last.get(tools[0], 0.0) + self.weights.before.get(tools[1], 0.0)

@@ -65,6 +65,10 @@ class Marks(Value):
         prefix = f"{kind} "
         return tuple([mark[len(prefix) :] for mark in self.marks if mark.startswith(prefix)])
 
+    def pipelines(self) -> list[Pipeline]:
+        """Return the marks of every pipeline that is known by its name."""
+        return [marks for marks in map(self.of, self.named(PIPELINE)) if marks]
+
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kind of every mark."""
