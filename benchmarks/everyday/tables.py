@@ -14,16 +14,18 @@ if TYPE_CHECKING:
     from everyday.runs import Outcome
 
 Groups = dict[str, dict[str, Counted]]
-"""By group and variant; the group ``all`` has every outcome."""
+"""By group and variant; the group ``all`` has every outcome but those of control groups."""
 
 ALL = "all"
+CONTROL = "(control)"
+"""Groups that end with this are left out of the sums."""
 
 
 def grouped(outcomes: Iterable[Outcome]) -> Groups:
     """Return the outcomes of one set by group and variant."""
     sorted_out: defaultdict[str, defaultdict[str, list[Outcome]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
-        for group in (outcome.group, ALL):
+        for group in (outcome.group,) if outcome.group.endswith(CONTROL) else (outcome.group, ALL):
             sorted_out[group][outcome.variant].append(outcome)
     order = [*(group for group in sorted_out if group != ALL), ALL] if sorted_out else []
     return {
