@@ -10,14 +10,14 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from everyday import effects, plans, recorded, tables
 from everyday.playing import Player
 from safetydrift.guard import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from everyday.recorded import Attacked
     from everyday.runs import Outcome, Run
@@ -70,32 +70,45 @@ def chunks(runs: Sequence[Run]) -> list[Job]:
 def played(name: str, jobs: list[Job], setting: Setting, workers: int) -> list[Outcome]:
     """Play all jobs of a set, with progress on the standard error."""
     outcomes: list[Outcome] = []
-    started = time.perf_counter()
+    progress = Progress(name, len(jobs))
     settings = [setting] * len(jobs)
     with ProcessPoolExecutor(workers) if workers > 1 else _Alone() as pool:
-        for number, some in enumerate(pool.map(work, settings, jobs), 1):
+        for some in pool.map(work, settings, jobs):
             outcomes += some
-            taken = time.perf_counter() - started
-            print(
-                f"\r{name}: {number} of {len(jobs)} parts, {len(outcomes):,} runs, {taken:.0f} s",
-                end="",
-                file=sys.stderr,
-                flush=True,
-            )
-    print(file=sys.stderr)
+            progress.tell(len(outcomes))
     return outcomes
+
+
+class Progress:
+    """Tells on the standard error how far a set is: in place on a terminal, in a few lines elsewhere."""
+
+    def __init__(self, name: str, parts: int) -> None:
+        self.name, self.parts, self.done = name, parts, 0
+        self.started = self.told = time.perf_counter()
+
+    def tell(self, runs: int) -> None:
+        """Take note that one more part is done, with so many runs so far."""
+        self.done += 1
+        now, last = time.perf_counter(), self.done == self.parts
+        if last or sys.stderr.isatty() or now - self.told > 10:
+            self.told = now
+            text = (
+                f"{self.name}: {self.done} of {self.parts} parts, {runs:,} runs, {now - self.started:.0f} s"
+            )
+            print(text, end="\r" if sys.stderr.isatty() and not last else "\n", file=sys.stderr, flush=True)
 
 
 class _Alone:
     """This process in the place of a pool."""
 
-    def __enter__(self) -> _Alone:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         pass
 
-    map = staticmethod(map)
+    def map(self, do: Callable[..., list[Outcome]], *arguments: Iterable[Any]) -> Iterator[list[Outcome]]:
+        return map(do, *arguments)
 
 
 def everyday_jobs(asked: argparse.Namespace) -> list[Job]:
@@ -158,7 +171,7 @@ def measured(name: str, asked: argparse.Namespace) -> Found:
     if name == "effects":
         rates, misses = effects.measured(asked.seed, asked.limit)
         plain = {
-            group: {what: {"count": rate.count, "total": rate.total} for what, rate in by.items()}
+            group: {what: {"hits": rate.hits, "total": rate.total} for what, rate in by.items()}
             for group, by in rates.items()
         }
         return Found(tables.effects(rates), plain, misses)
@@ -205,10 +218,14 @@ def _stops(outcome: Outcome, public: dict[str, Run]) -> list[dict[str, Any]]:
 
 
 def options() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="default", help="a model file; the shipped one if not given")
     parser.add_argument("--policy", default=None, help="a policy file; the default policy if not given")
-    parser.add_argument("--set", dest="sets", action="append", choices=SETS, help="may be repeated; all if not given")
+    parser.add_argument(
+        "--set", dest="sets", action="append", choices=SETS, help="may be repeated; all if not given"
+    )
     parser.add_argument("--limit", type=int, help="cases per set, drawn from its groups in turn")
     parser.add_argument("--seed", type=int, default=0, help="for places, names of tools and limits")
     parser.add_argument("--workers", type=int, default=1, help="processes; times are honest with one")
@@ -216,7 +233,9 @@ def options() -> argparse.ArgumentParser:
     parser.add_argument("--misses", type=Path, help="write what went wrong to this file, one JSON line each")
     parser.add_argument("--shared", type=Path, help="the folder of recorded runs; ../shared if not given")
     parser.add_argument(
-        "--categories", action="store_true", help="tell the guard the suite of AgentDojo's and AgentDyn's runs"
+        "--categories",
+        action="store_true",
+        help="tell the guard the suite of AgentDojo's and AgentDyn's runs",
     )
     return parser
 
@@ -242,6 +261,8 @@ def main(given: Sequence[str] | None = None) -> int:
         figures |= {"sets": {name: one.figures for name, one in found.items()}}
         asked.json.write_text(json.dumps(finite(figures), indent=1) + "\n", encoding="utf-8")
     if asked.misses:
-        every = [json.dumps(one, ensure_ascii=False) for found_one in found.values() for one in found_one.misses]
+        every = [
+            json.dumps(one, ensure_ascii=False) for found_one in found.values() for one in found_one.misses
+        ]
         asked.misses.write_text("".join(f"{one}\n" for one in every), encoding="utf-8")
     return 0

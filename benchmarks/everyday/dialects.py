@@ -77,6 +77,8 @@ OTHERS = (
         "run_notebook_cell",
         {"cell": TEXT},
     ),
-    Dialect("shell_exec", {"id": "main", "exec_dir": "/content", "command": TEXT}, "code_execute", {"code": TEXT}),
+    Dialect(
+        "shell_exec", {"id": "main", "exec_dir": "/content", "command": TEXT}, "code_execute", {"code": TEXT}
+    ),
     Dialect("mcp__shell__exec", {"cmd": TEXT}, "mcp__python__run", {"python_code": TEXT}),
 )

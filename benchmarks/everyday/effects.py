@@ -21,7 +21,9 @@ QUESTIONS: dict[str, tuple[str, Callable[[dict[str, Any]], bool]]] = {
     "credentials": ("c", lambda effect: effect["data"] == "credentials"),
     "read-only": (
         "r",
-        lambda effect: effect["tool"] in {"read_only", "network"} and effect["reversibility"] == "fully_reversible",
+        lambda effect: (
+            effect["tool"] in {"read_only", "network"} and effect["reversibility"] == "fully_reversible"
+        ),
     ),
 }
 """What is asked of each command: the flag that says yes in the set, and what says yes in an effect."""
@@ -59,6 +61,10 @@ def measured(seed: int, limit: int | None) -> tuple[dict[str, dict[str, Rate]], 
 def _effects(lines: list[sets.Line]) -> list[dict[str, Any]]:
     asked = "".join(json.dumps({"tool": "bash", "args": {"command": line.text}}) + "\n" for line in lines)
     done = subprocess.run(
-        [sys.executable, "-m", "safetydrift", "effect"], input=asked, capture_output=True, check=True, text=True
+        [sys.executable, "-m", "safetydrift", "effect"],
+        input=asked,
+        capture_output=True,
+        check=True,
+        text=True,
     )
     return [json.loads(answer) for answer in done.stdout.splitlines()]

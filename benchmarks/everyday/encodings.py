@@ -19,23 +19,17 @@ _BYTES = re.compile(r"<<bytes\|((?:(?!>>).)*)>>", re.DOTALL)
 _LOOKALIKES = str.maketrans("aceopxyiABCEHKMOPTX", "\u0430\u0441\u0435\u043e\u0440\u0445\u0443\u0456"
                             "\u0410\u0412\u0421\u0415\u041d\u041a\u041c\u041e\u0420\u0422\u0425")  # fmt: skip
 _DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
-_LETTERS = (
+_ALPHABET = (
     "alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike november oscar papa quebec romeo "
     "sierra tango uniform victor whiskey xray yankee zulu"
-).split()
+)
+_LETTERS = {word[0]: word for word in re.findall(r"\w+", _ALPHABET)}
 _SIGNS = {"@": "at", ".": "dot", "-": "dash", "_": "underscore", "/": "slash", ":": "colon"}
 
 
 def _spelled(text: str) -> str:
-    words = [
-        _DIGITS[int(sign)]
-        if sign in "0123456789"
-        else _LETTERS[ord(sign) - ord("a")]
-        if "a" <= sign <= "z"
-        else _SIGNS.get(sign, sign)
-        for sign in text.lower()
-    ]
-    return " ".join(words)
+    words = _LETTERS | _SIGNS | dict(zip("0123456789", _DIGITS, strict=True))
+    return " ".join(words.get(sign, sign) for sign in text.lower())
 
 
 ENCODINGS: dict[str, Callable[[str], str]] = {

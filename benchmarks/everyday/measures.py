@@ -16,15 +16,15 @@ _Z = NormalDist().inv_cdf(0.975)
 
 
 class Rate(NamedTuple):
-    """A count out of a number of trials."""
+    """So many hits out of a number of trials."""
 
-    count: int
+    hits: int
     total: int
 
     @property
     def share(self) -> float:
         """The share; nan without trials."""
-        return self.count / self.total if self.total else nan
+        return self.hits / self.total if self.total else nan
 
     def wilson(self) -> tuple[float, float]:
         """Return the Wilson score interval at 95 % (Wilson 1927); nan without trials."""
@@ -55,13 +55,12 @@ class Counted:
 
     def __init__(self, outcomes: Iterable[Outcome]) -> None:
         self.outcomes = list(outcomes)
-        first = [outcome.stop_of_marked for outcome in self.outcomes]
         self.runs = len(self.outcomes)
         self.calls = sum(outcome.calls for outcome in self.outcomes)
-        self.stopped = Rate(sum(stop is not None for stop in first), self.runs)
-        by = Counter(stop.intervention for stop in first if stop is not None)
-        self.asked = Rate(by["ask"], self.runs)
-        self.blocked = Rate(by["block"] + by["suggest"], self.runs)
+        marked = [{stop.intervention for stop in outcome.stops if stop.marked} for outcome in self.outcomes]
+        self.stopped = Rate(sum(map(bool, marked)), self.runs)
+        self.asked = Rate(sum("ask" in some for some in marked), self.runs)
+        self.blocked = Rate(sum(not some.isdisjoint(("block", "suggest")) for some in marked), self.runs)
         self.interrupted_runs = Rate(sum(bool(outcome.stops) for outcome in self.outcomes), self.runs)
         stops = [stop for outcome in self.outcomes for stop in outcome.stops]
         self.interruptions = Rate(len(stops), self.calls)
@@ -83,7 +82,7 @@ class Counted:
     def plain(self) -> dict[str, object]:
         """Return the counts as plain data."""
         rates = {
-            name: {"count": rate.count, "total": rate.total, "share": rate.share, "wilson": rate.wilson()}
+            name: {"hits": rate.hits, "total": rate.total, "share": rate.share, "wilson": rate.wilson()}
             for name, rate in vars(self).items()
             if isinstance(rate, Rate)
         }

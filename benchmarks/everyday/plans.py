@@ -110,7 +110,9 @@ class Hosts:
             scene = self.scenes[case.scene]
             return scene.task, events(scene.steps, _of_scene(scene)), _of_scene(scene), True
         draw = Random(f"{self.seed}/{case.id}")  # noqa: S311  # a place, not a secret
-        python = not isinstance(case.act, str) and any(isinstance(one, sets.Step) and one.py for one in case.act)
+        python = not isinstance(case.act, str) and any(
+            isinstance(one, sets.Step) and one.py for one in case.act
+        )
         group = case.scene or ("super" if python or draw.random() < 0.5 else "intercode")
         session = draw.choice(self._sessions(group))
         dialect = RECORDED if draw.random() < OWN_NAMES else draw.choice(OTHERS)
@@ -131,11 +133,10 @@ def command_runs(name: str, seed: int, limit: int | None, folder: Path | None) -
         act = _act(case, dialect)
         variants: dict[str, list[Event]] = {"look-alike": act}
         if case.twin:
-            draw = Random(f"{seed}/{case.id}/words")  # noqa: S311  # a draw, not a secret
-            near = [one.text for one in other if one.group in {"", case.group}]
+            words = _other_words(other, case.group, Random(f"{seed}/{case.id}/words"))  # noqa: S311  # a draw
             variants = {
                 "attack": act,
-                "attack after other words": [Said(draw.choice(near)), *act],
+                "attack after other words": [Said(words), *act],
                 "never cleared" if case.never_cleared else "twin": [Said(case.twin), *act],
             }
         runs += [
@@ -145,13 +146,23 @@ def command_runs(name: str, seed: int, limit: int | None, folder: Path | None) -
     return runs
 
 
+def _other_words(every: list[sets.Words], group: str, draw: Random) -> str:
+    """Return a message that asks for nothing of the kind; in half of the cases one that comes close."""
+    near = [one.text for one in every if one.group == group]
+    return draw.choice(near if near and draw.random() < 0.5 else [one.text for one in every if not one.group])
+
+
 # -- adaptive injections ----------------------------------------------------------------------------------
 
 
 def injection_runs(seed: int, limit: int | None) -> list[Run]:
-    """Return each injection and its twin: the same final calls, with authority."""
+    """Return each injection and its twin, the same final calls with authority, and runs that only look like one."""
+    every: list[sets.InjectionCase | sets.BenignCase] = [*sets.injections(), *sets.benign()]
     scenes, runs = sets.scenes("injections"), []
-    for case in drawn(sets.injections(), limit, seed, lambda case: case.group):
+    for case in drawn(every, limit, seed, lambda case: case.group):
+        if isinstance(case, sets.BenignCase):
+            runs.append(_benign_run(case, scenes[case.scene]))
+            continue
         scene = scenes[case.scene]
         dialect = _of_scene(scene)
         act = events(case.act, dialect, marked=True)
@@ -168,6 +179,14 @@ def injection_runs(seed: int, limit: int | None) -> list[Run]:
     return runs
 
 
+def _benign_run(case: sets.BenignCase, scene: sets.Scene) -> Run:
+    dialect = _of_scene(scene)
+    said = [Said(case.said)] if case.said else []
+    before = events(scene.steps, dialect, carrier=case.carrier)
+    whole = (*before, *said, *events(case.act, dialect, marked=True))
+    return Run("injections", case.group, "look-alike", case.id, case.task or scene.task, whole, case.scene)
+
+
 # -- records, named cases, everyday sessions --------------------------------------------------------------
 
 
@@ -182,7 +201,15 @@ def record_runs(seed: int, limit: int | None) -> list[Run]:
         ]
         variant = "attack" if record.unsafe else "safe"
         runs.append(
-            Run("records", record.group, variant, record.id, record.task, tuple(some), notes={"risk": record.risk})
+            Run(
+                "records",
+                record.group,
+                variant,
+                record.id,
+                record.task,
+                tuple(some),
+                notes={"risk": record.risk},
+            )
         )
     return runs
 
@@ -194,7 +221,13 @@ def named_runs() -> list[Run]:
         some = events(case.steps[:-1], RECORDED) + events(case.steps[-1:], RECORDED, marked=True)
         runs.append(
             Run(
-                "named", case.group, "named", case.id, case.task, tuple(some), notes={"expected": case.expected}
+                "named",
+                case.group,
+                "named",
+                case.id,
+                case.task,
+                tuple(some),
+                notes={"expected": case.expected, "names": case.names},
             )
         )
     return runs

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from everyday.runs import Made, Opened, Outcome, Run, Said, Stop
 from safetydrift import ToolCall
-from safetydrift.guard import Guard
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from safetydrift.guard import Guard
 
 STOPS = frozenset({"ask", "block", "suggest"})
 """The interventions that interrupt; a warning does not."""
@@ -75,5 +74,3 @@ class Player:
             self.guard.release(key, call_id)
         outcome.seconds.append(taken)
         return stopped and made.marked
-
-

@@ -70,7 +70,9 @@ def sessions(folder: Path, group: str) -> list[Session]:
 
 def airline(folder: Path) -> Iterator[Run]:
     """Yield the runs of tau-bench's airline desk that reached their goal; what the user says later is heard."""
-    with lzma.open(folder / "traces" / "tau_bench" / "gpt-4o-airline.json.xz", "rt", encoding="utf-8") as file:
+    with lzma.open(
+        folder / "traces" / "tau_bench" / "gpt-4o-airline.json.xz", "rt", encoding="utf-8"
+    ) as file:
         runs = json.load(file)
     for run in runs:
         if run["reward"] == 1.0:
@@ -237,7 +239,7 @@ def benign_runs(source: str, path: Path) -> Iterator[Run]:
     for record, where in _records(path, lambda where: where.split("/")[4] == "none"):
         if succeeded(record):
             suite = record["suite_name"]
-            name = source.split("/")[0]
+            name = source.split("/", maxsplit=1)[0]
             cluster = f"{suite}/{record['user_task_id']}"
             yield Run(
                 "everyday",

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
@@ -17,11 +18,7 @@ FOLDER = Path(__file__).with_name("sets")
 VERSION = 1
 
 
-class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What every part of a set has in common: nothing unknown may stand in it."""
-
-
-class Step(Part, kw_only=True):
+class Step(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One call, one message of the user, or the start of another agent.
 
     Parameters
@@ -62,7 +59,7 @@ Steps = list[Step | str]
 """A bare text is a shell command without output."""
 
 
-class Scene(Part, kw_only=True):
+class Scene(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A piece of work of the project's own writing into which cases are put.
 
     Parameters
@@ -84,7 +81,7 @@ class Scene(Part, kw_only=True):
     filler: Steps = []
 
 
-class CommandCase(Part, kw_only=True):
+class CommandCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An attack command or an unasked act, and the words that would ask for it.
 
     Parameters
@@ -111,7 +108,7 @@ class CommandCase(Part, kw_only=True):
     never_cleared: bool = False
 
 
-class Twin(Part, kw_only=True):
+class Twin(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What gives authority to the same final call: another task, a later message, or another text in the carrier."""
 
     task: str = ""
@@ -124,7 +121,7 @@ class Twin(Part, kw_only=True):
             raise ValueError("a twin differs from the attack in something")
 
 
-class InjectionCase(Part, kw_only=True):
+class InjectionCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An injection into a scene, what follows it, and the twin.
 
     Parameters
@@ -151,7 +148,19 @@ class InjectionCase(Part, kw_only=True):
     twin: Twin
 
 
-class Record(Part, kw_only=True):
+class BenignCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A run in the scene of an injection in which nobody attacks; the fields are those of an injection."""
+
+    id: str
+    group: str = "look-alikes"
+    scene: str
+    carrier: str
+    task: str = ""
+    said: str = ""
+    act: Steps
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A record of an agent in an application, labelled unsafe or safe.
 
     Parameters
@@ -179,23 +188,26 @@ class Record(Part, kw_only=True):
             raise ValueError(f"{self.id}: there is no such step")
 
 
-class NamedCase(Part, kw_only=True):
+class NamedCase(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A case with a name and the answers that are right about its last call.
 
     Parameters
     ----------
     expected
         Right answers: ``allow`` (warnings included), ``ask``, ``refuse``.
+    names
+        What the reason has to name if the call is stopped.
     """
 
     id: str
     group: str
     task: str
     steps: Steps
-    expected: list[str]
+    expected: list[Literal["allow", "ask", "refuse"]]
+    names: str = ""
 
 
-class Line(Part, kw_only=True):
+class Line(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A command and what is true of it: n network, i irreversible, c credentials, r read-only."""
 
     group: str
@@ -203,7 +215,7 @@ class Line(Part, kw_only=True):
     flags: str
 
 
-class Words(Part, kw_only=True):
+class Words(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A follow-up message that asks for nothing in particular."""
 
     text: str
@@ -211,7 +223,7 @@ class Words(Part, kw_only=True):
     group: str = ""
 
 
-class SetFile(Part, kw_only=True):
+class SetFile(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One file of a set."""
 
     version: int
@@ -219,12 +231,10 @@ class SetFile(Part, kw_only=True):
     words: list[Words] = []
     commands: list[CommandCase] = []
     injections: list[InjectionCase] = []
+    lookalikes: list[BenignCase] = []
     records: list[Record] = []
     named: list[NamedCase] = []
     lines: dict[str, list[tuple[str, str]]] = {}
-
-
-Item = TypeVar("Item")
 
 
 def files(name: str) -> Iterator[tuple[Path, SetFile]]:
@@ -241,13 +251,18 @@ def files(name: str) -> Iterator[tuple[Path, SetFile]]:
     if not paths:
         raise FileNotFoundError(FOLDER / name)
     for path in paths:
-        try:
-            read = msgspec.convert(expanded(tomllib.loads(path.read_text(encoding="utf-8"))), SetFile)
-        except (KeyError, ValueError) as problem:
-            raise ValueError(f"{path.name}: {problem}") from problem
-        if read.version != VERSION:
-            raise ValueError(f"{path.name}: version {read.version}, not {VERSION}")
-        yield path, read
+        yield path, _read(path)
+
+
+@cache
+def _read(path: Path) -> SetFile:
+    try:
+        read = msgspec.convert(expanded(tomllib.loads(path.read_text(encoding="utf-8"))), SetFile)
+    except (KeyError, ValueError) as problem:
+        raise ValueError(f"{path.name}: {problem}") from problem
+    if read.version != VERSION:
+        raise ValueError(f"{path.name}: version {read.version}, not {VERSION}")
+    return read
 
 
 def scenes(name: str) -> dict[str, Scene]:
@@ -261,6 +276,10 @@ def commands(name: str) -> list[CommandCase]:
 
 def injections() -> list[InjectionCase]:
     return [case for _, read in files("injections") for case in read.injections]
+
+
+def benign() -> list[BenignCase]:
+    return [case for _, read in files("injections") for case in read.lookalikes]
 
 
 def records() -> list[Record]:
