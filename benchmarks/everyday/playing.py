@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import perf_counter, thread_time
 from typing import TYPE_CHECKING
 
 from everyday.runs import Made, Opened, Outcome, Run, Said, Stop
@@ -13,6 +13,20 @@ if TYPE_CHECKING:
 
 STOPS = frozenset({"ask", "block", "suggest"})
 """The interventions that interrupt; a warning does not."""
+
+
+class Watch:
+    """Adds up the time of what is done in its blocks, by the clock and of this thread's own work, in seconds."""
+
+    def __init__(self) -> None:
+        self.seconds = self.cpu = 0.0
+
+    def __enter__(self) -> None:
+        self._start = perf_counter(), thread_time()
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += perf_counter() - self._start[0]
+        self.cpu += thread_time() - self._start[1]
 
 
 class Player:
@@ -47,9 +61,9 @@ class Player:
         outcome.calls += 1
         outcome.marked += made.marked
         call = ToolCall(made.tool, made.args, malformed=made.malformed)
-        start = perf_counter()
-        decision = self.guard.propose(key, call, call_id)
-        taken = perf_counter() - start
+        watch = Watch()
+        with watch:
+            decision = self.guard.propose(key, call, call_id)
         intervention = decision.intervention.value
         stopped = intervention in STOPS
         if stopped:
@@ -67,10 +81,10 @@ class Player:
         if intervention == "ask":
             decision = self.guard.answer(key, call_id, True, by="benchmark")  # noqa: FBT003
         if decision.allowed:
-            start = perf_counter()
-            self.guard.confirm(key, call_id, made.result, error=made.error or None)
-            taken += perf_counter() - start
+            with watch:
+                self.guard.confirm(key, call_id, made.result, error=made.error or None)
         else:
             self.guard.release(key, call_id)
-        outcome.seconds.append(taken)
+        outcome.seconds.append(watch.seconds)
+        outcome.cpu.append(watch.cpu)
         return stopped and made.marked

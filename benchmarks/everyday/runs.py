@@ -101,8 +101,8 @@ class Outcome:
 
     Parameters
     ----------
-    seconds
-        Of each call, for its proposal and its confirmation.
+    seconds, cpu
+        Of each call, for its proposal and its confirmation: by the clock, and of this thread's own work.
     """
 
     set: str
@@ -113,6 +113,7 @@ class Outcome:
     notes: dict[str, Any]
     stops: list[Stop] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
     calls: int = 0
     marked: int = 0
 
