@@ -43,7 +43,7 @@ def bins(digests: Iterable[int]) -> tuple[int, ...]:
 
 
 def writable(text: str) -> str:
-    """Return a text that can be written as UTF-8: halves of a pair of surrogates, which stand for nothing, are replaced.
+    """Return a text that can be written as UTF-8: lone surrogates, which stand for nothing, are replaced.
 
     Examples
     --------

@@ -60,7 +60,7 @@ class Finding(Struct, frozen=True, gc=False):
     level: str
     start: int
     end: int
-    many: str = ""
+    many: str
 
 
 class Findings(Struct, frozen=True, gc=False):
@@ -89,7 +89,7 @@ class Findings(Struct, frozen=True, gc=False):
         many: dict[str, str] = {}
         for item in self.items:
             counts[item.what] = counts.get(item.what, 0) + 1
-            many[item.what] = item.many or f"{item.what}s"
+            many[item.what] = item.many
         return tuple([f"holds {n} {many[what] if n > 1 else what}" for what, n in counts.items()])
 
 
@@ -275,7 +275,9 @@ class Scanner:
                 continue
             size = holds(pattern.check, value) if pattern.check else len(value)
             if size:
-                yield Finding(pattern.what, pattern.level, start, start + size, pattern.many)
+                yield Finding(
+                    pattern.what, pattern.level, start, start + size, pattern.many or f"{pattern.what}s"
+                )
 
     def _stands_for_one(self, value: str) -> bool:
         """Return whether a value only stands for a secret: masked, or a placeholder."""
