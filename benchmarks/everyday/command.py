@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from everyday import effects, plans, recorded, tables
 from everyday.playing import Player
+from everyday.recorded import Attacked
+from everyday.runs import Run
 from safetydrift.guard import Guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from everyday.recorded import Attacked
-    from everyday.runs import Outcome, Run
+    from everyday.runs import Outcome
 
 SETS = ("commands", "acts", "injections", "everyday", "replayed", "records", "effects", "named")
 CHUNK = 40

@@ -75,10 +75,6 @@ class Counted:
         self.clusters = Rate(sum(clusters.values()), len(clusters))
         self.errors = sum(bool(stop.failed) for stop in stops)
 
-    @property
-    def seconds(self) -> list[float]:
-        return [one for outcome in self.outcomes for one in outcome.seconds]
-
     def plain(self) -> dict[str, object]:
         """Return the counts as plain data."""
         rates = {
@@ -86,4 +82,11 @@ class Counted:
             for name, rate in vars(self).items()
             if isinstance(rate, Rate)
         }
-        return {"runs": self.runs, "calls": self.calls, "guard_errors": self.errors, **rates}
+        times = {
+            f"{name}_p{percent}": quantile(
+                [one for outcome in self.outcomes for one in getattr(outcome, name)], percent / 100
+            )
+            for name in ("seconds", "cpu")
+            for percent in (50, 99)
+        }
+        return {"runs": self.runs, "calls": self.calls, "guard_errors": self.errors, **times, **rates}

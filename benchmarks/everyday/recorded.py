@@ -295,10 +295,11 @@ def _answers(messages: list[dict[str, Any]], start: int) -> list[dict[str, Any]]
 
 
 def population(some: list[Attacked]) -> dict[tuple[str, str], Counter[str]]:
-    """Return, for each suite and for each pipeline, how many runs there are and what is known of them."""
+    """Return, for each source, suite and pipeline, how many runs there are and what is known of them."""
     counts: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for one in some:
-        for key in (("suite", f"{one.source} {one.suite}"), ("pipeline", f"{one.source} {one.pipeline}")):
+        suite, pipeline = f"{one.source} {one.suite}", f"{one.source} {one.pipeline}"
+        for key in (("suite", one.source), ("suite", suite), ("pipeline", pipeline)):
             counts[key]["attacked"] += 1
             counts[key]["violated"] += one.violated
             counts[key]["exposed"] += one.exposure is not None

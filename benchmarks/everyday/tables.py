@@ -41,17 +41,21 @@ def _short(rate: Rate) -> str:
 
 
 def _time(counted: Iterable[Counted]) -> str:
-    seconds = [one for some in counted for one in some.seconds]
+    return _quantiles([one for some in counted for outcome in some.outcomes for one in outcome.seconds])
+
+
+def _quantiles(seconds: Sequence[float]) -> str:
     return f"{1e3 * quantile(seconds, 0.5):.2f} / {1e3 * quantile(seconds, 0.99):.2f}"
 
 
 def _notes(groups: Groups) -> str:
-    counted = groups[ALL].values()
+    counted = list(groups[ALL].values())
     errors = sum(one.errors for one in counted)
     calls = sum(one.calls for one in counted)
+    work = [one for some in counted for outcome in some.outcomes for one in outcome.cpu]
     return (
-        f"{calls:,} calls; time per call p50 / p99: {_time(counted)} ms; "
-        f"stops that were errors of the guard: {errors}."
+        f"{calls:,} calls; time per call p50 / p99: {_time(counted)} ms, of it the thread's own work "
+        f"{_quantiles(work)} ms; stops that were errors of the guard: {errors}."
     )
 
 
@@ -204,13 +208,13 @@ def replayed(
     groups: Groups, population: dict[tuple[str, str], Counter[str]], outcomes: Sequence[Outcome]
 ) -> str:
     """Return the tables of the replayed runs: by suite, and by pipeline."""
-    by_suite = {
-        group: list(by.get("attack", Counted(())).outcomes) for group, by in groups.items() if group != ALL
-    }
+    by_suite: dict[str, list[Outcome]] = defaultdict(list)
     by_pipeline: dict[str, list[Outcome]] = defaultdict(list)
     for outcome in outcomes:
         if outcome.variant == "attack":
             by_pipeline[outcome.notes["pipeline"]].append(outcome)
+            for name in (outcome.group, outcome.group.split()[0]):
+                by_suite[name].append(outcome)
     resisted = [
         (
             group,
@@ -224,7 +228,7 @@ def replayed(
     headings = ("runs that resisted, task done", "n", "calls interrupted", "runs interrupted")
     return "\n\n".join(
         (
-            _successes("suite", by_suite, population),
+            _successes("suite", dict(sorted(by_suite.items())), population),
             _table(headings, resisted),
             _successes("pipeline", dict(sorted(by_pipeline.items())), population),
             _notes(groups),
