@@ -51,7 +51,7 @@ def made_up_run(number, space, chance):
         )
         for _ in range(chance.randint(1, 12))
     )
-    return Trajectory(
+    return Trajectory.of_columns(
         f"{category}/{number:03d}",
         states=fold(space, effects),
         effects=effects,
@@ -276,7 +276,7 @@ def test_runs_of_one_category_without_violations_are_no_trouble(runs, space, cat
 
 def test_a_single_state_is_no_trouble(space, catalogue):
     still = [
-        Trajectory(
+        Trajectory.of_columns(
             f"run {k}",
             states=(0, 0),
             effects=(0,),

@@ -94,6 +94,10 @@ def test_the_hazard_of_the_shipped_model_is_that_of_the_shipped_corpus(runs):
             assert mine.probability == pytest.approx(yours.probability, abs=0.02)
 
 
+def without_names(run):
+    return replace(run, moves=tuple(replace(move, tool="") for move in run.moves))
+
+
 @pytest.mark.shared
 def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_traces, tmp_path):
     shipped = {run.id: run for run in runs}
@@ -107,7 +111,7 @@ def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_tr
         labeler = Labeler(CATALOGUE)
         for trace in read_traces([path]):
             run = label_trace(replace(trace, source=source), labeler, RECORDED)
-            assert replace(run, tools=()) == replace(shipped[run.id], tools=())
+            assert without_names(run) == without_names(shipped[run.id])
 
 
 @pytest.mark.shared

@@ -137,10 +137,7 @@ def build_corpus(
             count = _SourceCount()
             for trace in read_traces([folder]):
                 run = label_trace(replace(trace, source=folder.name), labeler, space)
-                run = replace(
-                    run,
-                    tools=tuple([tool if tool in catalogue.tools else UNCATALOGUED for tool in run.tools]),
-                )
+                run = _without_invented_names(run, catalogue)
                 writer.write(run)
                 count.add(run)
             sources[folder.name] = count.as_dict()
@@ -160,3 +157,8 @@ def build_corpus(
     }
     (output / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     return manifest
+
+
+def _without_invented_names(run: Trajectory, catalogue: Catalogue) -> Trajectory:
+    moves = [move if move.tool in catalogue.tools else replace(move, tool=UNCATALOGUED) for move in run.moves]
+    return replace(run, moves=tuple(moves))
