@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import base64
 import codecs
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from safetydrift.formats.graft_data import Act, Frames
 from safetydrift.formats.graft_forms import Tools, parse_call
 from safetydrift.trace import Step, ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from random import Random
 
-    from safetydrift.formats.graft_data import Act, Frames
     from safetydrift.formats.graft_values import Filling
 
 _INSTRUCTION_SHARE, _ENCODED_SHARE = 0.2, 0.15  # of passages; the others state something in plain text
