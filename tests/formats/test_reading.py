@@ -170,8 +170,7 @@ def test_an_unknown_record_lists_the_formats(write):
     assert (
         "not a record of a known format (native, agentdojo, openhands, odcv, tau_bench, chat, inspect, sessions, "
         "responses, scout, claude_code, codex, gemini_cli, atif, opentelemetry, openai_agents, langfuse, langsmith, "
-        "mlflow)"
-        in message
+        "mlflow)" in message
     )
 
 
