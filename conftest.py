@@ -25,8 +25,8 @@ _NEEDS = {
     "inspect_ai": (
         "integrations/inspect",
         *(
-            f"scenarios/{name}"
-            for name in ("approval", "collection", "inspect_entry", "simulated", "tasks", "trial")
+            f"study/scenarios/{name}"
+            for name in ("approval", "collection", "inspect_entry", "simulated", "tasks")
         ),
     ),
     "langchain": ("integrations/langchain",),

@@ -7,11 +7,11 @@ import pytest
 from tests.evaluation.predictors.worlds import FLOW, world
 
 from safetydrift.cli import evaluate as verb
-from safetydrift.evaluation.analyses.registry import ANALYSES
 from safetydrift.evaluation.evidence import SPLITS
 from safetydrift.evaluation.metrics.resampling import SEED
 from safetydrift.evaluation.predictors import PREDICTORS
 from safetydrift.formats.runs import RunWriter
+from safetydrift.study.analyses.registry import ANALYSES
 
 
 def evaluate(*args, cwd=None):

@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from safetydrift.effects.labeler import Labeler
-from safetydrift.evaluation.review.sampling import labelled_steps
 from safetydrift.formats import load_catalogue, read_traces, write_traces
+from safetydrift.study.review.sampling import labelled_steps
 from safetydrift.trace import Step, ToolCall, Trace
 
 DIMENSIONS = {"data": "data", "tool_level": "tool", "reversibility": "reversibility"}

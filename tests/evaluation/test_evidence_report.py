@@ -10,7 +10,6 @@ import pytest
 from tests.evaluation.predictors.worlds import CATALOGUE, PAPER, world
 
 from safetydrift.evaluation import figures
-from safetydrift.evaluation.analyses.registry import ANALYSES
 from safetydrift.evaluation.cases import Case, CaseSet
 from safetydrift.evaluation.drawn import SHARES, band, fan
 from safetydrift.evaluation.evidence import Plan, drawn_names, gather_evidence
@@ -19,6 +18,7 @@ from safetydrift.evaluation.evidence_report import render_evidence, write_eviden
 from safetydrift.evaluation.evidence_words import DASH, caveats, finding, summary, written
 from safetydrift.evaluation.metrics.resampling import Estimate
 from safetydrift.evaluation.predictors import Circumstances, predictor
+from safetydrift.study.analyses.registry import ANALYSES
 
 HOSTILE = "<script>alert(1)</script>|$x^{\n# no"
 GIVEN = Circumstances(PAPER, CATALOGUE)

@@ -11,8 +11,8 @@ from safetydrift.cli import options
 from safetydrift.cli.output import console, emit_json, notes, percent
 
 if TYPE_CHECKING:
-    from safetydrift.scenarios.approval import Way
-    from safetydrift.scenarios.collection import Display
+    from safetydrift.study.scenarios.approval import Way
+    from safetydrift.study.scenarios.collection import Display
 
 
 @click.command
@@ -80,7 +80,7 @@ def collect(
       safetydrift fit logs/ -o model.json
     """
     from safetydrift.formats.reading import read_traces
-    from safetydrift.scenarios.collection import collect as run
+    from safetydrift.study.scenarios.collection import collect as run
 
     display: Display = "none" if quiet or as_json or not notes.is_terminal else "rich"
     done = run(

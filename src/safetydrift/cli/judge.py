@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from safetydrift.cli.judge_options import Endpoint
     from safetydrift.effects.labeler import Labeler
-    from safetydrift.judge.judge import Outcome
-    from safetydrift.judge.recorded import RecordingJudge
+    from safetydrift.study.judge.judge import Outcome
+    from safetydrift.study.judge.recorded import RecordingJudge
     from safetydrift.trace import ToolCall, Trace
 
 SHOWN_FAILURES = 5
@@ -111,7 +111,7 @@ def steps(
       safetydrift judge steps traces/ --model anthropic:NAME -o judgements.jsonl
       safetydrift evaluate traces/ --judgements judgements.jsonl
     """
-    from safetydrift.evaluation.predictors.judge_recorder import record_judgements
+    from safetydrift.study.judge.steps import record_judgements
 
     with _asking_progress(quiet=reading.quiet) as progress:
         outcome = record_judgements(
@@ -184,7 +184,7 @@ def _recorded(
     limit: int | None,
     every: bool,
 ) -> _Summary:
-    from safetydrift.judge.recorded import RecordingJudge
+    from safetydrift.study.judge.recorded import RecordingJudge
 
     calls: Counter[str] = Counter(dict.fromkeys(("calls", "undecided", "asked_before", "repeated"), 0))
     with RecordingJudge(output, endpoint.model, endpoint.settings, scales=labeler.catalogue.scales) as judge:

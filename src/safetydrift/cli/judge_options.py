@@ -11,7 +11,7 @@ import click
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safetydrift.judge.settings import JudgeSettings
+    from safetydrift.study.judge.settings import JudgeSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def endpoint(command: Callable[..., Any]) -> Callable[..., Any]:
         redact: bool | None,
         **rest: Any,
     ) -> Any:
-        from safetydrift.judge.settings import JudgeSettings
+        from safetydrift.study.judge.settings import JudgeSettings
 
         settings = JudgeSettings(
             base_url=base_url,

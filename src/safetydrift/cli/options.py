@@ -154,7 +154,7 @@ def surroundings(
     labeler = said.labeler(load_catalogue(base_catalogue, additions))
     if judge is None:
         return labeler
-    from safetydrift.judge import RecordedJudge, judged
+    from safetydrift.study.judge import RecordedJudge, judged
 
     return judged(labeler, RecordedJudge(judge, scales=labeler.catalogue.scales))
 

@@ -14,10 +14,10 @@ from safetydrift.cli.output import console, emit_json, notes, shown, table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from safetydrift.evaluation.analyses.analysis import Analysis
-    from safetydrift.scenarios.reproduction import Column
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Notion, Trajectory
+    from safetydrift.study.analyses.analysis import Analysis
+    from safetydrift.study.reproduction import Column
 
 HEADINGS = {
     "transitions": "Figure 1: the transition matrix",
@@ -94,7 +94,7 @@ def reproduce(
       safetydrift reproduce -o study/
     """
     from safetydrift.formats.space_file import load_space
-    from safetydrift.scenarios.reproduction import NOTIONS, page, side_by_side
+    from safetydrift.study.reproduction import NOTIONS, page, side_by_side
 
     space = load_space("paper")
     chosen = NOTIONS[notion]
@@ -103,7 +103,7 @@ def reproduce(
     tables = [("Side by side", first), *_tables(columns)]
     tried = None
     if trial and not logs:
-        from safetydrift.scenarios.trial import run_trial
+        from safetydrift.study.trial import run_trial
 
         tried = run_trial(folder / "trial", agent, epochs=max(2, epochs // 2), seed=seed, tell=notes.print)
     folder.mkdir(parents=True, exist_ok=True)
@@ -139,12 +139,12 @@ def _columns(
     from safetydrift.effects.labeler import Labeler
     from safetydrift.formats.catalogue_file import load_catalogue
     from safetydrift.formats.trajectories import TrajectoryReader
-    from safetydrift.scenarios import load_scenarios
-    from safetydrift.scenarios.reproduction import column
+    from safetydrift.study.reproduction import column
+    from safetydrift.study.scenarios import load_scenarios
 
     paths: Sequence[str | Path] = logs
     if not logs:
-        from safetydrift.scenarios.collection import collect
+        from safetydrift.study.scenarios.collection import collect
 
         notes.print(f"collecting {epochs} runs of every scenario with {agent}")
         paths = collect(folder / "logs", agent, epochs=epochs, seed=seed).logs

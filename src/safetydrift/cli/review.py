@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from safetydrift.effects.labeler import Labeler
-    from safetydrift.evaluation.review.comparison import Comparison
-    from safetydrift.evaluation.review.exceptions import Corrections
-    from safetydrift.evaluation.review.sample_file import SampleFile
-    from safetydrift.evaluation.review.sampling import Sample, Sampler
-    from safetydrift.evaluation.review.sheets import Sheet
     from safetydrift.formats.reading import TraceReader
+    from safetydrift.study.review.comparison import Comparison
+    from safetydrift.study.review.exceptions import Corrections
+    from safetydrift.study.review.sample_file import SampleFile
+    from safetydrift.study.review.sampling import Sample, Sampler
+    from safetydrift.study.review.sheets import Sheet
     from safetydrift.trace import Trace
 
 SHEET, PAGE, SAMPLE, SAVED = "sheet.csv", "sheet.html", "sample.json", "decisions.csv"
@@ -102,11 +102,11 @@ def export(
     Example:
       safetydrift review export traces/ -o review --size 400
     """
-    from safetydrift.evaluation.review.excerpt import excerpt
-    from safetydrift.evaluation.review.page import render_page
-    from safetydrift.evaluation.review.sample_file import encode_sample, sample_file
-    from safetydrift.evaluation.review.sampling import Moment, Sampler, found_calls
-    from safetydrift.evaluation.review.sheets import render_sheet, scales_of
+    from safetydrift.study.review.excerpt import excerpt
+    from safetydrift.study.review.page import render_page
+    from safetydrift.study.review.sample_file import encode_sample, sample_file
+    from safetydrift.study.review.sampling import Moment, Sampler, found_calls
+    from safetydrift.study.review.sheets import render_sheet, scales_of
 
     taken = [name for name in (SHEET, PAGE, SAMPLE, SAVED) if (folder / name).exists()]
     if taken:
@@ -205,15 +205,15 @@ def import_(
       safetydrift review import review --exceptions ours.toml
       safetydrift review import review --against now --traces traces/
     """
-    from safetydrift.evaluation.review.against_program import (
+    from safetydrift.study.review.against_program import (
         compare_with_program,
         exported,
         labelled_again,
         require_drawn,
     )
-    from safetydrift.evaluation.review.exceptions import corrections
-    from safetydrift.evaluation.review.sample_file import load_sample
-    from safetydrift.evaluation.review.sheets import scales_of
+    from safetydrift.study.review.exceptions import corrections
+    from safetydrift.study.review.sample_file import load_sample
+    from safetydrift.study.review.sheets import scales_of
 
     if (against == "now") != bool(paths):
         raise click.UsageError("--against now and --traces go together")
@@ -268,10 +268,10 @@ def agree(
       safetydrift review agree first.csv second.csv
       safetydrift review agree traces/ --decisions decisions.csv
     """
-    from safetydrift.evaluation.review.against_program import compare_with_program, labelled_again
-    from safetydrift.evaluation.review.comparison import compare_sheets
-    from safetydrift.evaluation.review.sampling import Moment
-    from safetydrift.evaluation.review.sheets import read_sheet, scales_of
+    from safetydrift.study.review.against_program import compare_with_program, labelled_again
+    from safetydrift.study.review.comparison import compare_sheets
+    from safetydrift.study.review.sampling import Moment
+    from safetydrift.study.review.sheets import read_sheet, scales_of
 
     labeler = options.surroundings(base_catalogue, additions, config)
     scales = scales_of(labeler.catalogue)
@@ -338,7 +338,7 @@ def _drawn(traces: _Traces, labeler: Labeler, sampler: Sampler, *, even_sources:
 
 def _filled(path: Path, scales: dict[str, tuple[str, ...]]) -> Sheet:
     """Read a sheet; of a folder, the one that decisions stand on."""
-    from safetydrift.evaluation.review.sheets import read_sheet
+    from safetydrift.study.review.sheets import read_sheet
 
     if not path.is_dir():
         return read_sheet(path, scales)
@@ -362,14 +362,14 @@ def _require_scales(sample: SampleFile, scales: dict[str, tuple[str, ...]]) -> N
 
 
 def _shipped_decisions() -> Path:
-    path = Path(str(resources.files("safetydrift.evaluation") / "reviewed" / "decisions.csv"))
+    path = Path(str(resources.files("safetydrift.study.review") / "reviewed" / "decisions.csv"))
     if not path.exists():
         raise ReviewError("no decisions are shipped with this version; name a file")
     return path
 
 
 def _write_exceptions(path: Path, found: Corrections, compared: Sequence[Comparison]) -> None:
-    from safetydrift.evaluation.review.exceptions import render_additions
+    from safetydrift.study.review.exceptions import render_additions
 
     reviewed = {pair.id for one in compared for pair in one.pairs}
     with binary_output(path) as stream:

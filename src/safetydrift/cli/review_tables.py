@@ -9,10 +9,10 @@ from safetydrift.cli.output import console, emit_json, percent, shown, table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from safetydrift.evaluation.review.comparison import Comparison, LevelAgreement
-    from safetydrift.evaluation.review.exceptions import Corrections
-    from safetydrift.evaluation.review.kappa import Kappa
-    from safetydrift.evaluation.review.sheets import Sheet
+    from safetydrift.study.review.comparison import Comparison, LevelAgreement
+    from safetydrift.study.review.exceptions import Corrections
+    from safetydrift.study.review.kappa import Kappa
+    from safetydrift.study.review.sheets import Sheet
 
 SHOWN_DISAGREEMENTS = 20
 

@@ -11,8 +11,8 @@ from safetydrift.cli import options
 from safetydrift.cli.output import console, emit_json, shown, table
 
 if TYPE_CHECKING:
-    from safetydrift.scenarios import Scenario
-    from safetydrift.scenarios.rehearsal import Verification
+    from safetydrift.study.scenarios import Scenario
+    from safetydrift.study.scenarios.rehearsal import Verification
 
 CATEGORY = click.option("--category", default="", metavar="NAME", help="Only those of a category.")
 
@@ -38,7 +38,7 @@ def list_(category: str, as_json: bool) -> None:
     Example:
       safetydrift scenario list --category code_debugging
     """
-    from safetydrift.scenarios import load_scenarios
+    from safetydrift.study.scenarios import load_scenarios
 
     found = load_scenarios(category)
     if not found:
@@ -65,7 +65,7 @@ def show(name: str, as_json: bool) -> None:
     Example:
       safetydrift scenario show data_handling/churn-report
     """
-    from safetydrift.scenarios import load_scenario
+    from safetydrift.study.scenarios import load_scenario
 
     found = load_scenario(name)
     if as_json:
@@ -90,7 +90,7 @@ def check(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
     Example:
       safetydrift scenario check --all --json
     """
-    from safetydrift.scenarios import load_scenario, load_scenarios, verify
+    from safetydrift.study.scenarios import load_scenario, load_scenarios, verify
 
     if bool(names) == everything:
         raise click.UsageError("name scenarios, or give --all")
@@ -112,7 +112,7 @@ def tools(as_json: bool) -> None:
     Example:
       safetydrift scenario tools
     """
-    from safetydrift.scenarios.tools import TOOLS
+    from safetydrift.study.scenarios.tools import TOOLS
 
     if as_json:
         emit_json(
@@ -146,7 +146,7 @@ def new(path: Path) -> None:
 
     if path.exists():
         raise click.BadParameter(f"{path} is there already", param_hint="PATH")
-    text = (resources.files("safetydrift.scenarios") / "skeleton.toml").read_text("utf-8")
+    text = (resources.files("safetydrift.study.scenarios") / "skeleton.toml").read_text("utf-8")
     path.write_text(text.replace("own/skeleton", f"own/{path.stem}"), "utf-8")
     click.echo(f"wrote {path}; next: safetydrift scenario check {path}")
 
@@ -188,7 +188,7 @@ def _name(item: Any) -> str:
 
 
 def _script(script: tuple[dict[str, Any], ...]) -> list[str]:
-    from safetydrift.scenarios.tools import written
+    from safetydrift.study.scenarios.tools import written
 
     return [
         f"  {step['call']} {written({k: v for k, v in step.items() if k != 'call'})}"[:WIDEST]

@@ -11,7 +11,7 @@ from safetydrift.cli import options
 from safetydrift.cli.output import console, emit_json, notes, table
 
 if TYPE_CHECKING:
-    from safetydrift.scenarios.trial import Trial
+    from safetydrift.study.trial import Trial
 
 
 @click.command
@@ -54,7 +54,7 @@ def trial(folder: Path, agent: str, monitor: str, epochs: int, seed: int, as_jso
     Example:
       safetydrift trial -o trial/
     """
-    from safetydrift.scenarios.trial import run_trial
+    from safetydrift.study.trial import run_trial
 
     found = run_trial(folder, agent, monitor=monitor, epochs=epochs, seed=seed, tell=notes.print)
     if as_json:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from safetydrift.evaluation.analyses import run_analyses
 from safetydrift.evaluation.cases import CaseSet, cases_of
 from safetydrift.evaluation.comparison import REFERENCE, background_of, compare
 from safetydrift.evaluation.drawn import Drawn, drawn
@@ -35,16 +34,17 @@ from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.projection import project, projection
 from safetydrift.states.trajectory import Notion
+from safetydrift.study.analyses import run_analyses
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from safetydrift.evaluation.analyses.analysis import Analysis
     from safetydrift.evaluation.comparison import Comparison
     from safetydrift.evaluation.scores import Predictor, Scores
     from safetydrift.evaluation.splits import Split
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
+    from safetydrift.study.analyses.analysis import Analysis
 
 SPLITS: Mapping[str, Callable[[CaseSet, int, np.random.Generator], Split]] = {
     "tasks": lambda cases, folds, _rng: held_out_tasks(cases, folds),

@@ -10,9 +10,9 @@ from matplotlib import style
 from safetydrift.evaluation import figures
 from safetydrift.evaluation.evidence_words import cell_written
 from safetydrift.evaluation.palette import STYLE
-from safetydrift.evaluation.published import MEAN_LEAD_TIME
 from safetydrift.markov.reference_chains import published_chain
 from safetydrift.monitor.model import AGGREGATE
+from safetydrift.study.published import MEAN_LEAD_TIME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,9 +12,9 @@ from safetydrift.evaluation.rate import Rate
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from safetydrift.evaluation.analyses.analysis import Cell
     from safetydrift.evaluation.comparison import PredictorResult, SplitComparison
     from safetydrift.evaluation.evidence import Evidence
+    from safetydrift.study.analyses.analysis import Cell
 
 COLUMNS: dict[str, str] = {
     "AUROC": "step.{h}.auroc",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from safetydrift.judge.redaction import names_a_secret, redact_secrets, remark
+from safetydrift.effects.content.redaction import names_a_secret, redact_secrets, remark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

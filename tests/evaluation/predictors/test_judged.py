@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 from tests.evaluation.predictors.worlds import made
-from tests.judge.conftest import address, no_other_network, provider, server  # noqa: F401
+from tests.study.judge.conftest import address, no_other_network, provider, server  # noqa: F401
 
 from safetydrift.errors import JudgeError, PredictionFileError
 from safetydrift.evaluation.cases import CaseSet
-from safetydrift.evaluation.predictors.judge_recorder import RiskPrompt, Window, record_judgements, windows
 from safetydrift.evaluation.predictors.judged import JUDGEMENTS_FORMAT, MAX_LINE, JudgementFile
-from safetydrift.judge import JudgeSettings
+from safetydrift.study.judge import JudgeSettings
+from safetydrift.study.judge.steps import RiskPrompt, Window, record_judgements, windows
 from safetydrift.trace import Step, ToolCall, Trace
 
 MODEL = "openai-compatible:stand-in"

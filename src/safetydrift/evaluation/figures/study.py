@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from safetydrift.evaluation.figures.canvas import CHARACTER, WIDTH, canvas, percent_axis, plain_text, styled
 from safetydrift.evaluation.palette import BLUE, GREEN, GRID, INK, MUTED, PURPLE, VERMILLION
-from safetydrift.evaluation.published import LEARNING_CURVE, MONITORS, OPERATING_REGION
 from safetydrift.evaluation.rate import Rate
+from safetydrift.study.published import LEARNING_CURVE, MONITORS, OPERATING_REGION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from safetydrift.evaluation.analyses.analysis import Analysis, Cell
+    from safetydrift.study.analyses.analysis import Analysis, Cell
 
 PUBLISHED: dict[str, Any] = {
     "linestyle": "",
