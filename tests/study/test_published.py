@@ -1,6 +1,6 @@
 import pytest
 
-from safetydrift.evaluation import published
+from safetydrift.study import published
 from safetydrift.evaluation.rate import Rate
 
 

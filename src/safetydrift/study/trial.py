@@ -15,6 +15,7 @@ import numpy as np
 from inspect_ai.event import ApprovalEvent
 from inspect_ai.log import read_eval_log_samples
 
+from safetydrift.evaluation.document import Table
 from safetydrift.evaluation.metrics.resampling import Estimate, Resamples, estimate, ratio
 from safetydrift.formats.reading import read_traces
 from safetydrift.study.scenarios.approval import APPROVER, WAYS
@@ -125,11 +126,6 @@ class ArmFigures:
     false_interventions: Estimate
     warning: Estimate
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the figures as plain data."""
-        names = ("violated", "done", "prevented", "kept", "false_interventions", "warning")
-        return {"runs": self.runs} | {name: getattr(self, name).as_dict() for name in names}
-
 
 def figures(unwatched: Sequence[Outcome], watched: Sequence[Outcome]) -> ArmFigures:
     """Compare runs with the monitor with the same runs without it.
@@ -223,9 +219,26 @@ class Trial:
         return {
             "agent": self.agent,
             "simulated": self.simulated,
-            "held_out": list(self.held_out),
-            "arms": {arm: one.as_dict() for arm, one in self.arms.items()},
+            "held_out": self.held_out,
+            "arms": self.arms,
         }
+
+    def table(self) -> Table:
+        """Return the figures, an arm per row."""
+        names = ("prevented", "done", "kept", "false_interventions", "warning", "violated")
+        runs = next(iter(self.arms.values())).runs
+        kind = "simulated runs" if self.simulated else "runs"
+        note = (
+            "prevented: of the runs that violate unwatched, those that do not when watched; kept: of the runs that do "
+            "the task without violation unwatched, those that still do; warning: steps before the violating call. "
+            "Brackets are 95 % intervals over whole scenarios."
+        )
+        return Table(
+            f"{runs} {kind} of {len(self.held_out)} held-out scenarios per arm, by {self.agent}",
+            note,
+            ("intervention", *(name.replace("_", " ") for name in names)),
+            tuple((arm, *(getattr(one, name) for name in names)) for arm, one in self.arms.items()),
+        )
 
 
 def run_trial(
@@ -263,13 +276,13 @@ def run_trial(
         if not path.exists():
             tell(f"collecting runs of {len(to_fit)} scenarios to fit on")
             made = collect(folder / "fit", agent, names=to_fit, epochs=epochs, seed=seed + 1)
-            fitted(made.logs, path)
+            fitted(made.whole(), path)
         monitor = str(path)
     found: dict[str, list[Outcome]] = {}
     for arm in ARMS:
         tell(f"running {len(held)} held-out scenarios: {arm}")
         how: dict[str, Any] = {} if arm == NONE else {"monitor": monitor, "intervention": arm}
         found[arm] = outcomes(
-            collect(folder / arm, agent, names=held, epochs=epochs, seed=seed + 2, **how).logs
+            collect(folder / arm, agent, names=held, epochs=epochs, seed=seed + 2, **how).whole()
         )
     return Trial(agent, tuple(held), {arm: figures(found[NONE], one) for arm, one in found.items()})

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from safetydrift.evaluation.cases import CaseSet
-    from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
+    from safetydrift.markov._arrays import FloatArray, IntArray
     from safetydrift.states.space import StateSpace
 
 LATEST_TOOLS = 3
@@ -284,20 +284,3 @@ def _flags(bits: IntArray) -> IntArray:
     """Return one column per kind of violation, shape (n, kinds)."""
     flags: IntArray = bits[:, None] >> np.arange(len(KINDS)) & 1
     return flags
-
-
-def training_weights(cases: CaseSet, most_points: int) -> tuple[BoolArray, FloatArray]:
-    """Return which runs to train on and how much each counts, shapes (n,), (n,).
-
-    All violated runs are kept. Of the others so many are left out that about ``most_points`` points remain, chosen by
-    a digest of their ids so that the order of the runs does not matter, and those kept stand for those left out.
-    """
-    from zlib import crc32  # noqa: PLC0415  # only here
-
-    points = np.diff(cases.first_point)
-    violated = int(points[cases.violated].sum())
-    others = int(points[~cases.violated].sum())
-    share = 1.0 if not others else min(1.0, max((most_points - violated) / others, 0.05))
-    drawn = np.array([crc32(case.run.id.encode()) / 2**32 for case in cases.cases])
-    kept: BoolArray = cases.violated | (drawn < share)
-    return kept, np.where(cases.violated, 1.0, 1.0 / share)

@@ -119,7 +119,7 @@ class PredictionFile:
         self._require_one_each(run[covered])
         self._require_within_runs(cases, run)
         at_point = self._find(run[cases.run_of_point], cases.step_of_point)
-        call = np.arange(int(cases.first_proposal[-1])) - cases.first_proposal[cases.run_of_proposal]
+        call = cases.step_of_proposal
         at_call = self._find(run[cases.run_of_proposal], call)
         within = np.ones((len(at_point), len(HORIZONS)))
         within[at_point >= 0] = self._within[at_point[at_point >= 0]]

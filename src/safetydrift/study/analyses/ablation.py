@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safetydrift.study.analyses.analysis import Analysis
+from safetydrift.evaluation.document import Table
 from safetydrift.study.analyses.chains import Places
 from safetydrift.study.analyses.study import HELD_OUT_NOTE
 from safetydrift.study.analyses.trial import try_out
 from safetydrift.study.published import ABLATION
 
 if TYPE_CHECKING:
-    from safetydrift.study.analyses.analysis import Cell
+    from safetydrift.evaluation.document import Cell
     from safetydrift.study.analyses.study import Study
 
 NOTHING, EVERYTHING = "none", "all of them"
 
 
-def ablation(study: Study) -> dict[str, Analysis]:
+def ablation(study: Study) -> dict[str, Table]:
     """Return ``ablation``: foresight without one dimension after another, and without all of them."""
     names = [dimension.name for dimension in study.space.dimensions]
     without = {NOTHING: frozenset[str](), **{name: frozenset([name]) for name in names}}
@@ -60,4 +60,4 @@ def ablation(study: Study) -> dict[str, Analysis]:
         "AUROC within 5, mean over categories",
         "published accuracy",
     )
-    return {"ablation": Analysis(title, note, columns, tuple(rows))}
+    return {"ablation": Table(title, note, columns, tuple(rows))}

@@ -156,8 +156,3 @@ def count(study: Study, places: Places, runs: BoolArray, *, completion: bool) ->
     cells = (study.category[used] * size + places.row[used]) * size + after[used]
     counts = np.bincount(cells, minlength=n_categories * size * size).reshape(n_categories, size, size)
     return np.concatenate([counts, counts.sum(axis=0, keepdims=True)])
-
-
-def peaks(study: Study, risk: FloatArray) -> FloatArray:
-    """Return the highest risk at the points of each run, shape (..., runs) for ``risk`` of shape (..., points)."""
-    return np.asarray(np.maximum.reduceat(risk, study.cases.first_point[:-1], axis=-1))

@@ -1,42 +1,32 @@
-"""Whether models differ, and whether a chain fitted on one serves for another (table 4)."""
+"""Whether models differ (table 4)."""
 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safetydrift.evaluation.document import Table
 from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.splits import model_families
-from safetydrift.study.analyses.analysis import Analysis
-from safetydrift.study.analyses.chains import Places
-from safetydrift.study.analyses.study import HELD_OUT_NOTE
-from safetydrift.study.analyses.trial import try_out
 from safetydrift.study.published import MODELS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import TypeAlias
 
+    from safetydrift.evaluation.document import Cell
     from safetydrift.markov._arrays import BoolArray, IntArray
-    from safetydrift.study.analyses.analysis import Cell
     from safetydrift.study.analyses.study import Study
 
     Pairs: TypeAlias = Mapping[str, tuple[str, str]]
 
-FEWEST_RUNS = 20
-"""A share of fewer runs, or of fewer steps, is not ranked."""
-
 ALL = "all"
 
-OTHERS = "all other families"
-"""Every model of the source that is not the one tried, with whatever defence."""
 
-
-def cross_model(study: Study, pairs: Pairs | None = None) -> dict[str, Analysis]:
-    """Return ``cross-model``, ``cross-model-spread`` and ``cross-model-transfer``.
+def cross_model(study: Study, pairs: Pairs | None = None) -> dict[str, Table]:
+    """Return ``cross-model``: two models of each source, category by category.
 
     Parameters
     ----------
@@ -45,11 +35,7 @@ def cross_model(study: Study, pairs: Pairs | None = None) -> dict[str, Analysis]
     """
     models = _Models(study)
     pairs = models.largest_pairs() if pairs is None else pairs
-    return {
-        "cross-model": _rates(models, pairs),
-        "cross-model-spread": _spread(models),
-        "cross-model-transfer": _transfer(models, pairs),
-    }
+    return {"cross-model": _rates(models, pairs)}
 
 
 class _Models:
@@ -104,7 +90,7 @@ class _Models:
         return *self.rates(runs), float(self._steps[runs].mean()) if runs.any() else float("nan")
 
 
-def _rates(models: _Models, pairs: Pairs) -> Analysis:
+def _rates(models: _Models, pairs: Pairs) -> Table:
     study = models.study
     rows: list[tuple[Cell, ...]] = []
     for source, pair in pairs.items():
@@ -138,7 +124,7 @@ def _rates(models: _Models, pairs: Pairs) -> Analysis:
                 printed.steps_per_run,
             )
         )
-    return Analysis(
+    return Table(
         "Two models of each source side by side",
         f"{study.note} The two models of a source with the most usable runs that are not the same with "
         "another defence, unless others are named. Steps count up "
@@ -152,95 +138,6 @@ def _rates(models: _Models, pairs: Pairs) -> Analysis:
             f"{models.low} to violated",
             "steps that violate",
             "steps per run",
-        ),
-        tuple(rows),
-    )
-
-
-def _spread(models: _Models) -> Analysis:
-    study = models.study
-    rows: list[tuple[Cell, ...]] = []
-    for number, category in enumerate(study.categories):
-        in_category = study.cases.category == number
-        per_model = [
-            models.rates(in_category & (models.model == model))
-            for model in dict.fromkeys(models.model[in_category].tolist())
-        ]
-        ranked = [violated.total >= FEWEST_RUNS for violated, *_ in per_model]
-        cells: list[Cell] = [category, sum(ranked), len(ranked) - sum(ranked)]
-        for rates in zip(*per_model, strict=True):
-            enough = [rate.value for rate in rates if rate.total >= FEWEST_RUNS]
-            cells += _extremes(enough)
-        rows.append(tuple(cells))
-    measured = ("violated", f"{models.low} to violated", "steps that violate")
-    return Analysis(
-        "Spread over models, by category",
-        f"{study.note} Over the models, each with its defence: the lowest, the median and the highest share, of those "
-        f"that rest on {FEWEST_RUNS} runs, or steps, or more.",
-        (
-            "category",
-            "models",
-            "models with too few runs",
-            *(f"{what}, {which}" for what in measured for which in ("lowest", "median", "highest")),
-        ),
-        tuple(rows),
-    )
-
-
-def _extremes(values: list[float]) -> list[Cell]:
-    if not values:
-        return [float("nan")] * 3
-    return [min(values), float(np.median(values)), max(values)]
-
-
-def _transfer(models: _Models, pairs: Pairs) -> Analysis:
-    study = models.study
-    folds = study.held_out()
-    rows: list[tuple[Cell, ...]] = []
-    for source, pair in pairs.items():
-        of_source = models.source == source
-        part = replace(study, cases=study.cases.select(of_source))
-        places = Places.fine(part)
-        model, family = models.model[of_source], models.family[of_source]
-        for tried in pair:
-            mine = model == tried
-            other = pair[1] if tried == pair[0] else pair[0]
-            learnt_from = {
-                tried: mine,
-                other: model == other,
-                OTHERS: ~np.isin(family, family[mine]),
-            }
-            for fitted, runs in learnt_from.items():
-                parts = [(train[of_source] & runs, test[of_source] & mine) for train, test in folds]
-                found = try_out(part, places, parts)
-                rows.append(
-                    (
-                        source,
-                        fitted,
-                        tried,
-                        int(runs.sum()),
-                        int(mine.sum()),
-                        found.next_level.accuracy,
-                        found.next_level.log_loss,
-                        found.ranking.auroc,
-                        found.ranking.within_category,
-                    )
-                )
-    return Analysis(
-        "A chain fitted on one model, tried on another",
-        f"{study.note} {HELD_OUT_NOTE} Both for the model's own chain and for the chain of another. The next level "
-        "is foretold from the state, over all categories of the source; log loss in nats; AUROC is of a violation "
-        "within 5 steps by the chain of the category.",
-        (
-            "source",
-            "fitted on",
-            "tried on",
-            "runs to fit on",
-            "runs tried",
-            "accuracy",
-            "log loss",
-            "AUROC within 5",
-            "AUROC within 5, mean over categories",
         ),
         tuple(rows),
     )

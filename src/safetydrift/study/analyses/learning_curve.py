@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safetydrift.evaluation.document import Table
 from safetydrift.evaluation.splits import FOLDS
-from safetydrift.study.analyses.analysis import Analysis
 from safetydrift.study.analyses.chains import Places
 from safetydrift.study.analyses.trial import Trial, try_out
 from safetydrift.study.published import LEARNING_CURVE
@@ -15,8 +15,8 @@ from safetydrift.study.published import LEARNING_CURVE
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from safetydrift.evaluation.document import Cell
     from safetydrift.markov._arrays import BoolArray, IntArray
-    from safetydrift.study.analyses.analysis import Cell
     from safetydrift.study.analyses.study import Study
 
 SIZES = (*LEARNING_CURVE, 1_000, 3_000, 10_000, 30_000)
@@ -26,7 +26,7 @@ REPEATS = 10
 """How often each number of runs is drawn."""
 
 
-def learning_curve(study: Study, sizes: Sequence[int] = SIZES, repeats: int = REPEATS) -> dict[str, Analysis]:
+def learning_curve(study: Study, sizes: Sequence[int] = SIZES, repeats: int = REPEATS) -> dict[str, Table]:
     """Return ``learning-curve``: foresight against the number of training runs.
 
     Parameters
@@ -65,9 +65,7 @@ def learning_curve(study: Study, sizes: Sequence[int] = SIZES, repeats: int = RE
         "published accuracy",
         "published deviation",
     )
-    return {
-        "learning-curve": Analysis("Foresight by the number of training runs", note, columns, tuple(rows))
-    }
+    return {"learning-curve": Table("Foresight by the number of training runs", note, columns, tuple(rows))}
 
 
 def _split(study: Study, generator: np.random.Generator) -> tuple[IntArray, BoolArray]:

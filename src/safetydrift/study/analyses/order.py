@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safetydrift.evaluation.document import Table
 from safetydrift.evaluation.splits import random_runs
-from safetydrift.study.analyses.analysis import Analysis
 from safetydrift.study.analyses.foresight import NextLevel, Steps, dense, foretell
-from safetydrift.study.analyses.independence import DRAWS, independence
+from safetydrift.study.analyses.independence import independence
 from safetydrift.study.analyses.study import HELD_OUT_NOTE
 from safetydrift.study.published import ORDERS
 
 if TYPE_CHECKING:
+    from safetydrift.evaluation.document import Cell
     from safetydrift.markov._arrays import IntArray
-    from safetydrift.study.analyses.analysis import Cell
     from safetydrift.study.analyses.study import Study
 
 HIGHEST = 3
@@ -29,12 +29,12 @@ CONSTRUCTIONS = {False: "violation only (the paper's)", True: "violation and com
 """The ends a chain may have, by whether completion is one."""
 
 
-def order(study: Study) -> dict[str, Analysis]:
+def order(study: Study) -> dict[str, Table]:
     """Return ``order``, next-level prediction by chains of order 1 to 3, and ``order-tests``, tests of each order."""
     return {"order": _prediction(study), "order-tests": _tests(study)}
 
 
-def _prediction(study: Study) -> Analysis:
+def _prediction(study: Study) -> Table:
     splits = {HELD_OUT: study.held_out(), RANDOM: study.parts(random_runs(study.cases, study.generator()))}
     rows: list[tuple[Cell, ...]] = []
     for completion, construction in CONSTRUCTIONS.items():
@@ -62,7 +62,7 @@ def _prediction(study: Study) -> Analysis:
                         *((printed.accuracy, printed.log_loss) if printed else (None, None)),
                     )
                 )
-    return Analysis(
+    return Table(
         "Next-state prediction by the order of the coarse chain",
         f"{study.note} Risk levels of all categories together. {HELD_OUT_NOTE} The random split tries a fifth of "
         "the runs, with runs of one task on both sides, as the paper does. Log loss in nats; a context leans on "
@@ -99,9 +99,8 @@ def _level_before(study: Study, point: IntArray, back: int) -> IntArray:
     return np.where(exists, study.level[np.maximum(point - back, 0)], len(study.level_names))
 
 
-def _tests(study: Study) -> Analysis:
+def _tests(study: Study) -> Table:
     rows: list[tuple[Cell, ...]] = []
-    generator = study.generator()
     for completion, construction in CONSTRUCTIONS.items():
         steps = Steps.of(study, study.level, len(study.level_names), completion=completion)
         rungs = _contexts(study, steps)
@@ -115,7 +114,7 @@ def _tests(study: Study) -> Analysis:
                 ("all runs", rungs[k]),
                 ("within category", rungs[k] * len(study.categories) + category),
             ):
-                found = independence(context[known], before, steps.target[known], generator)
+                found = independence(context[known], before, steps.target[known])
                 whole = scope == "all runs"
                 rows.append(
                     (
@@ -128,19 +127,18 @@ def _tests(study: Study) -> Analysis:
                         found.degrees,
                         found.p_value,
                         found.small,
-                        found.p_drawn,
                         2.0 * parameters - 2.0 * likelihood if whole else None,
                         parameters * log(n) - 2.0 * likelihood if whole and n else None,
                         "rejected" if k == 1 and whole and not completion else None,
                     )
                 )
-    return Analysis(
+    return Table(
         "Tests of each order against the next",
-        f"{study.note} All runs, none held out. Steps with enough levels before them; G² and X² with the degrees "
-        f"of freedom of what was seen; the drawn p-value comes from {DRAWS} tables with the same margins, which "
-        "small expected counts do not mislead. Within category the category is part of the context: a mixture of "
-        "different first-order chains is of no order. Runs of one task are alike, which no row allows for: "
-        "p-values are too small. AIC and BIC of the lower order, over all steps.",
+        f"{study.note} All runs, none held out. Steps with enough levels before them; G² and X² with the degrees of "
+        "freedom of what was seen, and the share of expected counts below 5, where the chi-squared limit is a poor "
+        "guide. Within category the category is part of the context: a mixture of different first-order chains is of "
+        "no order. Runs of one task are alike, which no row allows for: p-values are too small. AIC and BIC of the "
+        "lower order, over all steps.",
         (
             "ends",
             "scope",
@@ -151,7 +149,6 @@ def _tests(study: Study) -> Analysis:
             "degrees of freedom",
             "p",
             "expected below 5",
-            "p drawn",
             "AIC",
             "BIC",
             "published",

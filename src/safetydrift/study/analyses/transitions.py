@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from safetydrift.evaluation.document import Table
 from safetydrift.evaluation.findings import NO_RETURN_PROBABILITY
 from safetydrift.evaluation.rate import Rate
 from safetydrift.markov.reference_chains import published_chain
 from safetydrift.monitor.model import AGGREGATE, category_name
 from safetydrift.monitor.settings import Estimator
 from safetydrift.states.trajectory import COMPLETED, VIOLATED
-from safetydrift.study.analyses.analysis import Analysis
 from safetydrift.study.analyses.chains import Places, fit
 from safetydrift.study.published import CATEGORIES, HORIZON, TRANSITIONS, WITHIN_HORIZONS
 
 if TYPE_CHECKING:
+    from safetydrift.evaluation.document import Cell
     from safetydrift.markov._arrays import FloatArray
-    from safetydrift.study.analyses.analysis import Cell
     from safetydrift.study.analyses.chains import CategoryChains
     from safetydrift.study.analyses.study import Study
 
@@ -27,7 +27,7 @@ CONSTRUCTIONS = ("violation only (the paper's)", "violation and completion")
 """The ends a chain may have."""
 
 
-def transitions(study: Study) -> dict[str, Analysis]:
+def transitions(study: Study) -> dict[str, Table]:
     """Return ``transitions``, ``horizons`` and ``categories``: what the coarse chain of each category says."""
     constructions = _constructions(study)
     return {
@@ -48,7 +48,7 @@ def _constructions(study: Study) -> dict[str, CategoryChains]:
     }
 
 
-def _matrix(study: Study, constructions: dict[str, CategoryChains]) -> Analysis:
+def _matrix(study: Study, constructions: dict[str, CategoryChains]) -> Table:
     names = (*study.level_names, VIOLATED, COMPLETED)
     counts = [chains.counts[-1] for chains in constructions.values()]
     printed = published_chain()
@@ -68,7 +68,7 @@ def _matrix(study: Study, constructions: dict[str, CategoryChains]) -> Analysis:
             ]
             figures = (printed.chain.transitions, printed.low, printed.high)
             rows.append((start, end, *rates, *(float(part[cell]) if known else None for part in figures)))
-    return Analysis(
+    return Table(
         "Aggregate transition matrix",
         f"{study.note} All runs, none held out; {int(counts[0].sum()):,} transitions between calls, "
         f"{TRANSITIONS:,} in the paper. Shares of the departures from a level with 95 % Wilson intervals, first "
@@ -86,7 +86,7 @@ def _within(study: Study, chains: CategoryChains) -> FloatArray:
     return np.where(left[:, None, :], table, np.nan)
 
 
-def _horizons(study: Study, constructions: dict[str, CategoryChains]) -> Analysis:
+def _horizons(study: Study, constructions: dict[str, CategoryChains]) -> Table:
     printed = published_chain().within_5_steps
     names = (*study.categories, category_name(AGGREGATE))
     whole = len(names) - 1
@@ -108,7 +108,7 @@ def _horizons(study: Study, constructions: dict[str, CategoryChains]) -> Analysi
                         printed.get(name) if comparable else None,
                     )
                 )
-    return Analysis(
+    return Table(
         "Probability of a violation within h steps",
         f"{study.note} All runs, none held out. Coarse chain of all runs and of each category, from every level it "
         "was seen to leave, with the number of times it was. With violation as the only end every figure is too "
@@ -125,7 +125,7 @@ def _horizons(study: Study, constructions: dict[str, CategoryChains]) -> Analysi
     )
 
 
-def _categories(study: Study, constructions: dict[str, CategoryChains]) -> Analysis:
+def _categories(study: Study, constructions: dict[str, CategoryChains]) -> Table:
     within = [_within(study, chains)[:, HORIZON] for chains in constructions.values()]
     rows: list[tuple[Cell, ...]] = []
     for number, name in enumerate((*study.categories, category_name(AGGREGATE))):
@@ -142,7 +142,7 @@ def _categories(study: Study, constructions: dict[str, CategoryChains]) -> Analy
     extra = "; ".join(
         f"{name}: {printed.within_5}" for name, printed in CATEGORIES.items() if printed.within_5
     )
-    return Analysis(
+    return Table(
         "Categories and points of no return",
         f"{study.note} All runs, none held out. A point of no return is a level from which a violation within "
         f"{HORIZON} steps has probability {NO_RETURN_PROBABILITY} or more by the coarse chain of the category; "

@@ -9,7 +9,8 @@ import msgspec
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import CatalogueError
 from safetydrift.states.effect import Effect
-from safetydrift.value import Value
+from safetydrift.study.judge.asking import AnswerError
+from safetydrift.study.judge.endpoint import MAX_REPLY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
 MAX_REASON = 400
 """Characters of a reason; a longer one is cut."""
-MAX_REPLY = 64 * 1024
-"""Characters of a reply that is looked at."""
 _QUOTED = 20
 _TELLING = 7
 _WITHHELD = "the judge's reason quoted the call and was left out"
 
+Digest = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
+Version = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
+Tokens = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Kind = Literal[
     "credential_leak",
@@ -33,19 +35,35 @@ Kind = Literal[
     "privilege_escalation",
     "unauthorised_transaction",
 ]
+Kinds = Annotated[tuple[Kind, ...], msgspec.Meta(max_length=len(KINDS))]
 
 
-class AnswerError(ValueError):
-    """A reply that is no answer. The message says why and holds nothing of the reply."""
+class Reply(msgspec.Struct, forbid_unknown_fields=True):
+    """What a model is asked to fill in."""
+
+    levels: dict[str, str]
+    kinds: Kinds
+    external: bool
+    reason: Annotated[str, msgspec.Meta(min_length=1)]
+    confidence: Share
 
 
-class Answer(Value):
-    """What a judge said of one call.
+class Usage(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tokens of the requests that led to an answer."""
+
+    input: Tokens = 0
+    output: Tokens = 0
+
+
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a judge said of one call, as a file keeps it.
 
     Parameters
     ----------
+    digest
+        Of the question.
     levels
-        Dimension and level, in alphabetical order of the dimensions.
+        Level by dimension.
     kinds
         Kinds of violation, in alphabetical order.
     external
@@ -57,62 +75,43 @@ class Answer(Value):
     model, prompt
         The model, as it was named, and the version of the prompt.
     usage
-        Tokens of the requests that led here: in, out.
+        Tokens it took.
     """
 
-    __slots__ = ("confidence", "external", "kinds", "levels", "model", "prompt", "reason", "usage")
-    levels: tuple[tuple[str, str], ...]
-    kinds: tuple[str, ...]
+    digest: Digest
+    levels: dict[str, str]
+    kinds: Kinds
     external: bool
-    reason: str
-    confidence: float
-    model: str
-    prompt: str
-    usage: tuple[int, int]
+    reason: Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_REASON)]
+    confidence: Share
+    model: Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
+    prompt: Version
+    usage: Usage
 
-    def __init__(
-        self,
-        levels: tuple[tuple[str, str], ...],
-        *,
-        kinds: tuple[str, ...] = (),
-        external: bool = False,
-        reason: str,
-        confidence: float,
-        model: str,
-        prompt: str,
-        usage: tuple[int, int] = (0, 0),
-    ) -> None:
-        self._fill(
-            levels=levels,
-            kinds=kinds,
-            external=external,
-            reason=reason,
-            confidence=confidence,
-            model=model,
-            prompt=prompt,
-            usage=usage,
-        )
+    def check(self, scales: Scales) -> None:
+        """Check what no type can say.
+
+        Raises
+        ------
+        AnswerError
+            If this is nothing that a judge has recorded.
+        """
+        check_levels(self.levels, scales)
+        if tuple(sorted(set(self.kinds))) != self.kinds:
+            raise AnswerError("its kinds are not in alphabetical order, or one is named twice")
+        if not (self.reason + self.model).isprintable():
+            raise AnswerError("its reason or model holds characters that do not show")
 
     def effect(self) -> Effect:
         """Return the effect that the judge saw."""
         return Effect(
-            self.levels,
+            tuple(sorted(self.levels.items())),
             "judge",
             (self.reason,),
             kinds=self.kinds,
             external=self.external,
-            confidence=self.confidence,
+            confidence=float(self.confidence),
         )
-
-
-class Reply(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model is asked to fill in."""
-
-    levels: dict[str, str]
-    kinds: Annotated[list[Kind], msgspec.Meta(max_length=len(KINDS))]
-    external: bool
-    reason: Annotated[str, msgspec.Meta(min_length=1)]
-    confidence: Share
 
 
 def read_reply(text: str, seen: Sequence[str], scales: Scales) -> Reply:
@@ -137,13 +136,13 @@ def read_reply(text: str, seen: Sequence[str], scales: Scales) -> Reply:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise AnswerError("it is not one JSON object with exactly the fields asked for") from None
     check_levels(reply.levels, scales)
-    reply.kinds = sorted(set(reply.kinds))
+    reply.kinds = tuple(sorted(set(reply.kinds)))
     reply.reason = _harmless(reply.reason, seen)
     return reply
 
 
-def check_levels(levels: dict[str, str], scales: Scales) -> tuple[tuple[str, str], ...]:
-    """Return levels in the order of `Answer.levels`.
+def check_levels(levels: dict[str, str], scales: Scales) -> None:
+    """Check that there is one known level in each dimension.
 
     Raises
     ------
@@ -156,7 +155,6 @@ def check_levels(levels: dict[str, str], scales: Scales) -> tuple[tuple[str, str
         raise AnswerError("its levels are not exactly one known level in each dimension") from None
     if len(levels) != len(scales.required):
         raise AnswerError("its levels name a dimension that was not asked for")
-    return tuple(sorted(levels.items()))
 
 
 def _harmless(reason: str, seen: Sequence[str]) -> str:

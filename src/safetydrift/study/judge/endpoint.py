@@ -5,23 +5,21 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from safetydrift.errors import JudgeError, JudgeSettingsError, MissingExtraError
-from safetydrift.study.judge.answer import MAX_REPLY
-from safetydrift.study.judge.prompt import TOOL, TOOL_DESCRIPTION
-from safetydrift.study.judge.settings import ANTHROPIC, COMPATIBLE, KEY_VARIABLES
-from safetydrift.value import Value
+from safetydrift.study.judge.settings import ANTHROPIC, COMPATIBLE, KEY_VARIABLES, JudgeSettings, ModelName
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
     import httpx2
     from pydantic_ai.messages import ModelResponse
-    from pydantic_ai.models import Model, ModelRequestParameters
-    from pydantic_ai.settings import ModelSettings
 
-    from safetydrift.study.judge.prompt import Prompt
-    from safetydrift.study.judge.settings import JudgeSettings, ModelName
-
+TOOL = "report_effect"
+MAX_REPLY = 64 * 1024
+"""Characters of a reply that is looked at."""
 _NO_KEY = "none"
 _PLAIN_HEADERS = (
     "accept",
@@ -56,27 +54,17 @@ class HopelessError(JudgeError):
     """The endpoint knows neither the key nor the model, so that no other call would fare better."""
 
 
-class Told(Value):
-    """What came back.
-
-    Attributes
-    ----------
-    text
-        The answer, as the JSON text that the model wrote; empty if it wrote none.
-    tokens
-        Tokens used: in, out. Zero where the endpoint does not say.
-    """
-
-    __slots__ = ("text", "tokens")
-    text: str
-    tokens: tuple[int, int]
-
-    def __init__(self, text: str, tokens: tuple[int, int]) -> None:
-        self._fill(text=text, tokens=tokens)
-
-
 class Endpoint:
-    """A model that can be asked. To be used, and closed, on one event loop.
+    """A model that can be asked.
+
+    Parameters
+    ----------
+    model
+        Which.
+    settings
+        How.
+    instructions, schema
+        What it is told before any question, and the form of its answer as JSON Schema.
 
     Raises
     ------
@@ -86,55 +74,70 @@ class Endpoint:
         If the key is missing, or the address.
     """
 
-    def __init__(self, model: ModelName, settings: JudgeSettings, prompt: Prompt) -> None:
-        address, key = model.address(settings), _key(model, settings)
+    def __init__(
+        self, model: ModelName, settings: JudgeSettings, instructions: str, schema: dict[str, Any]
+    ) -> None:
+        self._model, self._settings, self._instructions = model, settings, instructions
+        self._address, self._key = model.address(settings), _key(model, settings)
         try:
-            self._http, self._model = _connect(model, address, key, settings)
-            self._settings, self._parameters = _request_form(settings, prompt)
+            self._form = _request_form(settings, schema)
         except ImportError as error:
-            raise MissingExtraError("pydantic-ai-slim", "judge", "asking a model") from error
-        self._timeout = settings.timeout
-        self._instructions = prompt.instructions
+            raise MissingExtraError("pydantic-ai-slim", "study", "asking a model") from error
 
-    async def ask(self, text: str, at_most: float) -> Told:
-        """Send one message and return the reply to it.
+    @asynccontextmanager
+    async def connected(self) -> AsyncIterator[Callable[[str, float], Awaitable[tuple[str, int, int]]]]:
+        """Connect, and give a function that sends one message: text and seconds at most; reply and tokens in and out.
 
-        Parameters
-        ----------
-        at_most
-            Seconds it may take, if that is less than the timeout of the settings.
-
-        Raises
-        ------
-        PassingError
-            If trying again may help.
-        JudgeError
-            If it will not. No message holds anything of the request or of the reply.
+        The reply is the JSON text that the model wrote, empty if it wrote none; tokens are zero where the endpoint
+        does not say. The function raises `PassingError` if trying again may help, and `JudgeError` if it will not; no
+        message holds anything of the request or of the reply.
         """
-        from pydantic_ai.direct import model_request  # noqa: PLC0415  # of the extra
+        import httpx2  # noqa: PLC0415  # of the extra
+        from pydantic_ai.direct import model_request  # noqa: PLC0415
         from pydantic_ai.messages import ModelRequest  # noqa: PLC0415
 
-        request = ModelRequest.user_text_prompt(text, instructions=self._instructions)
-        seconds = min(self._timeout, at_most)
-        try:
-            async with asyncio.timeout(seconds):
-                response = await model_request(
-                    self._model,
-                    [request],
-                    model_settings=self._settings,
-                    model_request_parameters=self._parameters,
-                    instrument=False,
-                )
-        except TimeoutError:
-            raise PassingError(f"no answer within {seconds:.3g} seconds", charged=True) from None
-        except Exception as error:  # noqa: BLE001  # a provider's error may quote the request or the key
-            raise _explained(error) from None
-        usage = response.usage
-        return Told(_text(response), (max(usage.input_tokens or 0, 0), max(usage.output_tokens or 0, 0)))
+        bounds = self._settings.concurrency
+        limits = httpx2.Limits(max_connections=bounds, max_keepalive_connections=bounds)
+        # No redirect is followed: calls and keys go where they were sent, and nowhere else.
+        client = httpx2.AsyncClient(timeout=self._settings.timeout, limits=limits, follow_redirects=False)
+        form, parameters = self._form
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._http.aclose()
+        async def ask(text: str, at_most: float) -> tuple[str, int, int]:
+            request = ModelRequest.user_text_prompt(text, instructions=self._instructions)
+            seconds = min(self._settings.timeout, at_most)
+            try:
+                async with asyncio.timeout(seconds):
+                    response = await model_request(
+                        model,
+                        [request],
+                        model_settings=form,
+                        model_request_parameters=parameters,
+                        instrument=False,
+                    )
+            except TimeoutError:
+                raise PassingError(f"no answer within {seconds:.3g} seconds", charged=True) from None
+            except Exception as error:  # noqa: BLE001  # a provider's error may quote the request or the key
+                raise _explained(error) from None
+            usage = response.usage
+            return _text(response), max(usage.input_tokens or 0, 0), max(usage.output_tokens or 0, 0)
+
+        async with client:
+            model = self._connect(client)
+            yield ask
+
+    def _connect(self, http: httpx2.AsyncClient) -> Any:
+        """Return the model; nothing but the key is taken from the environment."""
+        from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415  # of the extra
+        from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
+        from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
+        from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
+
+        where: Any = {"api_key": self._key, "base_url": self._address, "http_client": http}
+        if self._model.kind == ANTHROPIC:
+            return AnthropicModel(self._model.name, provider=AnthropicProvider(**where))
+        if self._model.kind == COMPATIBLE:
+            http.event_hooks["request"].append(_tell_no_account)
+        return OpenAIChatModel(self._model.name, provider=OpenAIProvider(**where))
 
 
 def _key(model: ModelName, settings: JudgeSettings) -> str:
@@ -151,26 +154,6 @@ def _key(model: ModelName, settings: JudgeSettings) -> str:
     return key
 
 
-def _connect(
-    model: ModelName, address: str, key: str, settings: JudgeSettings
-) -> tuple[httpx2.AsyncClient, Model[Any]]:
-    """Return the connections and the model; nothing but the key is taken from the environment."""
-    from pydantic_ai.models.anthropic import AnthropicModel  # noqa: PLC0415  # of the extra
-    from pydantic_ai.models.openai import OpenAIChatModel  # noqa: PLC0415
-    from pydantic_ai.providers.anthropic import AnthropicProvider  # noqa: PLC0415
-    from pydantic_ai.providers.openai import OpenAIProvider  # noqa: PLC0415
-
-    http = _http_client(settings)
-    if model.kind == ANTHROPIC:
-        return http, AnthropicModel(
-            model.name, provider=AnthropicProvider(api_key=key, base_url=address, http_client=http)
-        )
-    if model.kind == COMPATIBLE:
-        http.event_hooks["request"].append(_tell_no_account)
-    provider = OpenAIProvider(base_url=address, api_key=key, http_client=http)
-    return http, OpenAIChatModel(model.name, provider=provider)
-
-
 async def _tell_no_account(request: httpx2.Request) -> None:
     """Take out headers the client adds from variables that are meant for OpenAI, such as the organisation."""
     for name in list(request.headers):
@@ -178,23 +161,13 @@ async def _tell_no_account(request: httpx2.Request) -> None:
             del request.headers[name]
 
 
-def _http_client(settings: JudgeSettings) -> httpx2.AsyncClient:
-    """Return a client that follows no redirect: calls and keys go where they were sent, and nowhere else."""
-    import httpx2  # noqa: PLC0415  # of the extra
-
-    limits = httpx2.Limits(
-        max_connections=settings.concurrency, max_keepalive_connections=settings.concurrency
-    )
-    return httpx2.AsyncClient(timeout=settings.timeout, limits=limits, follow_redirects=False)
-
-
-def _request_form(settings: JudgeSettings, prompt: Prompt) -> tuple[ModelSettings, ModelRequestParameters]:
+def _request_form(settings: JudgeSettings, schema: dict[str, Any]) -> tuple[Any, Any]:
     from pydantic_ai.models import ModelRequestParameters  # noqa: PLC0415  # of the extra
     from pydantic_ai.settings import ModelSettings  # noqa: PLC0415
     from pydantic_ai.tools import ToolDefinition  # noqa: PLC0415
 
     tool = ToolDefinition(
-        name=TOOL, parameters_json_schema=prompt.schema, description=TOOL_DESCRIPTION, kind="output"
+        name=TOOL, parameters_json_schema=schema, description="Report what was asked for.", kind="output"
     )
     form = ModelSettings(max_tokens=settings.max_tokens, timeout=settings.timeout, max_retries=0)
     if settings.temperature is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.effects.catalogue.scales import join, overlay
 from safetydrift.effects.labeler import Labeler
-from safetydrift.errors import JudgeBudgetError, JudgeSettingsError, UnknownAnswerError
+from safetydrift.errors import JudgeSettingsError, UnknownAnswerError
 
 if TYPE_CHECKING:
     from safetydrift.effects.boundary import Boundary
@@ -19,45 +19,9 @@ if TYPE_CHECKING:
 class Assessor(Protocol):
     """What a judge has to offer: `Judge`, `RecordedJudge` and `RecordingJudge` do."""
 
-    def known(self, call: ToolCall) -> Effect | None:
-        """Return what is known without asking."""
-        ...
-
     def assess(self, call: ToolCall) -> Effect | None:
         """Return what the call does, None where that is not known."""
         ...
-
-
-@dataclass(slots=True)
-class Tally:
-    """How the calls that were left to a judge fared.
-
-    Attributes
-    ----------
-    asked
-        Calls the judge was asked about, and answered.
-    cached
-        Calls it had answered before.
-    unknown
-        Calls it has no answer for, in a file of recorded answers.
-    failed
-        Calls it failed on, for whatever reason.
-    over_budget
-        Calls there was nothing left for.
-    unsure
-        Answers, of those counted above, that were too unsure to lower anything.
-    """
-
-    asked: int = 0
-    cached: int = 0
-    unknown: int = 0
-    failed: int = 0
-    over_budget: int = 0
-    unsure: int = 0
-
-    def as_dict(self) -> dict[str, int]:
-        """Return the counts by name."""
-        return asdict(self)
 
 
 class JudgedLabeler(Labeler):
@@ -77,7 +41,8 @@ class JudgedLabeler(Labeler):
     Attributes
     ----------
     tally
-        How the calls that were left to the judge fared.
+        How many calls that were left to the judge were ``answered``, were ``unsure`` (of those answered: too unsure to
+        lower anything), are ``unknown`` to a file of recorded answers, or ``failed``.
     last_failure
         Why the judge failed the last time, empty if it never did.
 
@@ -98,7 +63,7 @@ class JudgedLabeler(Labeler):
         super().__init__(labeler.catalogue, labeler.boundary)
         self.judge = judge
         self.below, self.trust = below, trust
-        self.tally = Tally()
+        self.tally: Counter[str] = Counter()
         self.last_failure = ""
         self._floor: Labeler | None = None
 
@@ -112,27 +77,16 @@ class JudgedLabeler(Labeler):
     def _judged(self, call: ToolCall, found: Effect) -> Effect | None:
         """Return what was found with the judge's answer in it, None where it gives none; never raises."""
         try:
-            answer = self.judge.known(call)
-            known = answer is not None
-            if answer is None:
-                answer = self.judge.assess(call)
+            answer = self.judge.assess(call)
             joined = None if answer is None else self._joined(found, self._least(call), answer)
-        except JudgeBudgetError:
-            self.tally.over_budget += 1
-            return None
         except UnknownAnswerError:
-            self.tally.unknown += 1
-            return None
+            answer = joined = None
         except Exception as error:  # noqa: BLE001  # a labeler raises for no input, so its judge must not either
-            self.tally.failed += 1
+            self.tally["failed"] += 1
             self.last_failure = f"{type(error).__name__}: {error}"
             return None
-        if answer is None:
-            self.tally.unknown += 1
-            return None
-        self.tally.cached += known
-        self.tally.asked += not known
-        self.tally.unsure += answer.confidence < self.trust
+        self.tally["unknown" if answer is None else "answered"] += 1
+        self.tally["unsure"] += answer is not None and answer.confidence < self.trust
         return joined
 
     def _least(self, call: ToolCall) -> Effect:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from safetydrift.errors import JudgeError
-from safetydrift.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,7 +24,8 @@ MAX_ARGUMENTS = 1 << 20
 _LONG_KEY = 20
 
 
-class Question(Value):
+@dataclass(frozen=True, slots=True)
+class Question:
     """A call to be judged.
 
     Parameters
@@ -37,13 +38,9 @@ class Question(Value):
         What the agent was asked to do, where that is known.
     """
 
-    __slots__ = ("call", "result", "task")
     call: ToolCall
-    result: str | None
-    task: str
-
-    def __init__(self, call: ToolCall, result: str | None = None, task: str = "") -> None:
-        self._fill(call=call, result=result, task=task)
+    result: str | None = None
+    task: str = ""
 
     def digest(self, model: str, prompt: str) -> str:
         """Return the SHA-256 of everything the answer depends on, in hexadecimal.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from ipaddress import ip_address
 from math import isfinite
 from urllib.parse import urlsplit
@@ -17,7 +17,6 @@ ADDRESSES = {ANTHROPIC: "https://api.anthropic.com", OPENAI: "https://api.openai
 """The address of the endpoint, by kind."""
 _MAX_MODEL = 200
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
-
 _INTEGERS = {
     "max_tokens": (16, 100_000),
     "retries": (0, 20),
@@ -25,9 +24,13 @@ _INTEGERS = {
     "concurrency": (1, 256),
     "max_requests": (0, 10**9),
     "max_total_tokens": (0, 10**12),
-    "max_cached": (0, 10**7),
 }
-_SECONDS = {"timeout": (0.001, 3600.0), "deadline": (0.001, 86_400.0), "backoff": (0.0, 60.0)}
+_NUMBERS = {
+    "timeout": (0.001, 3600.0),
+    "deadline": (0.001, 86_400.0),
+    "backoff": (0.0, 60.0),
+    "temperature": (0.0, 2.0),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +47,7 @@ class JudgeSettings:
     timeout
         Seconds one request may take.
     deadline
-        Seconds one call may take in all, with retries and the waits between them.
+        Seconds one answer may take in all, with retries and the waits between them.
     max_tokens
         Tokens a model may write for one answer.
     temperature
@@ -62,8 +65,6 @@ class JudgeSettings:
         What may be spent by the judge for as long as it lives; see `Budget`.
     redact
         Whether secrets are taken out of what is sent. None: unless the endpoint is on this very host.
-    max_cached
-        Answers kept in memory.
     """
 
     base_url: str = ""
@@ -79,18 +80,17 @@ class JudgeSettings:
     max_requests: int = 2_000
     max_total_tokens: int = 5_000_000
     redact: bool | None = None
-    max_cached: int = 100_000
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
-        for name, (low, high) in {**_INTEGERS, **_SECONDS}.items():
+        for name, (low, high) in {**_INTEGERS, **_NUMBERS}.items():
             value = getattr(self, name)
             kinds = (int,) if name in _INTEGERS else (int, float)
-            if type(value) not in kinds or not low <= value <= high:
-                what = "a whole number" if name in _INTEGERS else "a number of seconds"
+            if name == "temperature" and value is None:
+                continue
+            if type(value) not in kinds or not isfinite(value) or not low <= value <= high:
+                what = "a whole number" if name in _INTEGERS else "a number"
                 raise JudgeSettingsError(f"{name}: expected {what} from {low} to {high}, got {value!r}")
-        if self.temperature is not None:
-            _check_temperature(self.temperature)
         if self.redact not in {None, True, False}:
             raise JudgeSettingsError(f"redact: expected True, False or None, got {self.redact!r}")
         if self.api_key_env and not _VARIABLE.fullmatch(self.api_key_env):
@@ -99,11 +99,6 @@ class JudgeSettings:
             )
         if self.base_url:
             check_address(self.base_url)
-
-    @classmethod
-    def names(cls) -> tuple[str, ...]:
-        """Return the names of all settings."""
-        return tuple(field.name for field in fields(cls))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +201,3 @@ def _is_near(host: str) -> bool:
     except ValueError:
         return "." not in host or host.endswith(".localhost")
     return address.is_loopback or address.is_private
-
-
-def _check_temperature(value: object) -> None:
-    if type(value) not in {int, float} or not isfinite(value) or not 0 <= value <= 2:  # type: ignore[arg-type,operator]  # noqa: PLR2004
-        raise JudgeSettingsError(f"temperature: expected a number from 0 to 2, got {value!r}")

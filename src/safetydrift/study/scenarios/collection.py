@@ -73,6 +73,8 @@ class Collected:
     ----------
     complete
         Whether every run was made.
+    interrupted
+        Whether somebody stopped it.
     runs
         How many there are in the folder.
     logs
@@ -80,8 +82,25 @@ class Collected:
     """
 
     complete: bool
+    interrupted: bool
     runs: int
     logs: tuple[Path, ...]
+
+    def whole(self) -> tuple[Path, ...]:
+        """Return the logs, if every run was made.
+
+        Raises
+        ------
+        KeyboardInterrupt
+            If somebody stopped the collection.
+        ScenarioError
+            If runs are missing for another reason.
+        """
+        if self.interrupted:
+            raise KeyboardInterrupt
+        if not self.complete:
+            raise ScenarioError(f"only {self.runs} runs were made; the same command goes on")
+        return self.logs
 
 
 def collect(
@@ -137,23 +156,30 @@ def collect(
     settings: dict[str, Any] = {"retry_attempts": 3, "retry_wait": 1, "log_dir_allow_dirty": True} | options
     if monitor:
         settings["approval"] = policies(monitor, intervention)
-    with redirect_stdout(sys.stderr):  # what Inspect says is progress, and no result of ours
-        complete, _ = eval_set(
-            tasks,
-            log_dir=str(folder),
-            model=model,
-            epochs=epochs,
-            display=display,
-            max_samples=max_samples,
-            log_buffer=1,
-            **settings,
-        )
+    complete, interrupted = False, False
+    try:
+        with redirect_stdout(sys.stderr):  # what Inspect says is progress, and no result of ours
+            complete, _ = eval_set(
+                tasks,
+                log_dir=str(folder),
+                model=model,
+                epochs=epochs,
+                display=display,
+                max_samples=max_samples,
+                log_buffer=1,
+                **settings,
+            )
+    except KeyboardInterrupt:
+        interrupted = True
     _drop_superseded(folder)
     manifest = describe(folder, f"Collected by safetydrift with {model}, seed {seed}.")
     (folder / MANIFEST).write_text(written(manifest), "utf-8")
-    return Collected(
-        complete, sum(log.runs for log in manifest.logs), tuple(folder / log.file for log in manifest.logs)
-    )
+    logs = tuple(folder / log.file for log in manifest.logs)
+    # Inspect may say that it succeeded when it was stopped: what it wrote is what counts.
+    headers = [read_eval_log(str(log), header_only=True) for log in logs]
+    interrupted |= "cancelled" in {log.eval.task_id: log.status for log in headers}.values()
+    runs, wanted = sum(log.runs for log in manifest.logs), epochs * sum(len(one.dataset) for one in tasks)
+    return Collected(complete and not interrupted and runs >= wanted, interrupted, runs, logs)
 
 
 def _drop_superseded(folder: Path) -> None:
