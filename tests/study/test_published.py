@@ -1,7 +1,7 @@
 import pytest
 
-from safetydrift.study import published
 from safetydrift.evaluation.rate import Rate
+from safetydrift.study import published
 
 
 def test_printed_counts_add_up():

@@ -93,7 +93,7 @@ def _plot(curve: list[float], level: float, path: Path) -> None:
     from safetydrift.evaluation.figures import curves_figure, encoded
 
     runs = range(1, len(curve) + 1)
-    evidence = {"evidence": (runs, [value / log(10.0) for value in curve])}
+    evidence: dict[str, Any] = {"evidence": (runs, [value / log(10.0) for value in curve])}
     evidence[f"alarm, level {level:g}"] = ((1, len(curve)), [-log10(level)] * 2)
     figure = curves_figure(evidence, "runs", "evidence (powers of ten)")
     path.write_bytes(encoded(figure, path.suffix.lstrip(".") or "svg"))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from safetydrift.evaluation.document import Table
+    from safetydrift.evaluation.document import Cell, Table
     from safetydrift.monitor.fitting import FittedChains
     from safetydrift.monitor.guarantee import Goal
     from safetydrift.monitor.model import Model
@@ -99,7 +99,7 @@ def _summary(chains: FittedChains, model: Model) -> Iterator[Table]:
     from safetydrift.monitor.model import category_name
 
     n_rows, policy = len(chains.rows.names), model.policy
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for category, evidence in chains.evidence.items():
         ends, counts = evidence.ends, evidence.counts
         visited = f"{int((counts.departures[:n_rows] > 0).sum())} of {n_rows}"
@@ -111,5 +111,5 @@ def _summary(chains: FittedChains, model: Model) -> Iterator[Table]:
         left_out = sorted(chains.left_out.items(), key=lambda item: -item[1])
         yield Table("Runs left out", "", ("reason", "runs"), tuple(left_out))
     suggested = (str(policy.horizon), policy.threshold, policy.pending_threshold, policy.intervention.value)
-    columns = ("horizon", "threshold", "threshold for a proposed call", "intervention")
-    yield Table("Policy suggested with the model of all these runs", "", columns, (suggested,))
+    header = ("horizon", "threshold", "threshold for a proposed call", "intervention")
+    yield Table("Policy suggested with the model of all these runs", "", header, (suggested,))

@@ -12,9 +12,10 @@ from safetydrift.cli.output import reading_progress, remark
 from safetydrift.errors import NoRunsError
 from safetydrift.formats.trajectories import CORPUS, TrajectoryReader
 from safetydrift.states.trajectory import Trajectory
+from safetydrift.trace import Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Generator, Sequence
 
     from safetydrift.cli.options import Reading
     from safetydrift.effects.labeler import Labeler
@@ -31,7 +32,7 @@ class _Read(Generic[Run]):
     def __init__(self, reader: Any, paths: Sequence[str], reading: Reading) -> None:
         self.reader, self.paths, self.quiet = reader, tuple(map(str, paths)), reading.quiet
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Generator[Run]:
         with reading_progress(quiet=self.quiet) as progress:
             self.reader.on_progress = progress
             yield from self.reader
@@ -59,7 +60,7 @@ class _Read(Generic[Run]):
                 remark(f"  {bad}")
 
 
-class Traces(_Read["Trace"]):
+class Traces(_Read[Trace]):
     """The traces of a command line, texts and all; the corpus has none."""
 
     def __init__(self, paths: Sequence[str], reading: Reading) -> None:

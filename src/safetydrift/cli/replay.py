@@ -71,7 +71,7 @@ def replay(
     fitted = load_model(model)
     monitor = monitor_for(fitted, intervals=True)
     inputs = Inputs(paths, fitted.space, monitor.labeler, reading, output)
-    with closing(iter(inputs)) as runs:  # ends the progress of a reading that is not gone on with
+    with closing(inputs.__iter__()) as runs:  # ends the progress of a reading that is not gone on with
         chosen = (run for run in runs if not traces or run.id in traces)
         replays = [walk(run, monitor) for run in islice(chosen, len(traces) or limit)]
     if not replays:

@@ -68,7 +68,7 @@ def _cell(chain: AbsorbingChain, state: int, target: int, bounds: Interval | Non
     return f"{value:.3f} [{bounds.low[state, target]:.2f},{bounds.high[state, target]:.2f}]"
 
 
-def _likeliest(chain: AbsorbingChain, state: int) -> tuple[str]:
+def _likeliest(chain: AbsorbingChain, state: int) -> tuple[str, ...]:
     order = sorted(range(chain.n_states), key=lambda target: -chain.transitions[state, target])
     shown = [target for target in order[:LIKELIEST] if chain.transitions[state, target]]
     return (", ".join(f"{chain.names[one]} {chain.transitions[state, one]:.2f}" for one in shown),)

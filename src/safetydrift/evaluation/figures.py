@@ -8,7 +8,7 @@ from __future__ import annotations
 import warnings
 from functools import wraps
 from io import BytesIO
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 import numpy as np
 from matplotlib import style
@@ -238,7 +238,7 @@ def horizons_figure(
         curves = table.probability()
         for state in table.chain.transient.tolist():
             place = names.index(table.chain.names[state])
-            look = {"color": COLOURS[place % 6], "marker": MARKERS[place % 6]}
+            look: dict[str, Any] = {"color": COLOURS[place % 6], "marker": MARKERS[place % 6]}
             axes.plot(range(1, len(curves)), curves[1:, state], label=name_of(names[place]), **look)
             if names[place] in (published or {}):
                 axes.plot(5, (published or {})[names[place]], **look, markersize=9, markerfacecolor="none")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.catalogue import Catalogue
     from safetydrift.evaluation.comparison import SplitComparison
+    from safetydrift.evaluation.document import Cell
     from safetydrift.markov.absorption import Absorption
     from safetydrift.monitor.fitting import FittedChains
     from safetydrift.monitor.lookup import LookupMonitor
@@ -144,7 +145,7 @@ def _agreement(trajectories: Sequence[Trajectory], space: StateSpace) -> Table:
 
 
 def _categories(coarse: FittedChains, fine: FittedChains) -> Table:
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for category, chain in coarse.chains.items():
         ends, found = coarse.evidence[category].ends, ends_of(chain)
         total, steps = sum(ends.values()), dict(_steps(found))
@@ -187,7 +188,7 @@ def _points_of_no_return(fine: FittedChains, category: str) -> int:
 
 def _published(fitted: FittedChains) -> Table:
     levels = fitted.rows.names[:-1]  # the last is the one the rules call violated
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for category, chain in fitted.chains.items():
         ends, risk = fitted.evidence[category].ends, horizon_table(chain, 5).within(5)
         known = [percent(float(risk[n]) if n in chain.transient else nan) for n in range(len(levels))]
@@ -201,7 +202,7 @@ def _tried(split: SplitComparison, horizon: int) -> tuple[Table, ...]:
 
 
 def _alarms(split: SplitComparison) -> Table:
-    rows = []
+    rows: list[tuple[Cell, ...]] = []
     for one in split.predictors:
         runs, proposals = one.measures.runs.at_budget[BUDGET], one.measures.proposals
         stopped = None if proposals is None else proposals.at_budget[BUDGET].stopped

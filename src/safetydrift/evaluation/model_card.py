@@ -79,7 +79,7 @@ def model_card(model: Model, name: str, evaluation: Mapping[str, Any] | None = N
     )
     limits = [*_ALWAYS, *([] if model.hazard is None else [_UNKNOWN_MODEL])]
     limits.append(_PROMISED if promises_of(model.provenance) else _UNPROMISED)
-    sections = {
+    sections: dict[str, Iterable[Part]] = {
         "What it is": [_parts(model)],
         "Intended use": [_USE],
         "Data": _data(model),

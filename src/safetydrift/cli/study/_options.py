@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from safetydrift.cli import options
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from safetydrift.cli.options import Verb
 
 folder = options.folder_to_write(
     "Folder for the logs and what is made of them; what it holds is not made again."
@@ -22,7 +29,7 @@ seed = click.option(
 )
 
 
-def epochs(default: int) -> object:
+def epochs(default: int) -> Callable[[Verb], Verb]:
     """Take the number of runs per scenario."""
     return click.option(
         "--epochs",

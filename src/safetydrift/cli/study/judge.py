@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,6 +14,7 @@ from safetydrift.cli.output import console, emit_json, remark, table, work_progr
 from safetydrift.errors import JudgeBudgetError, JudgeError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from safetydrift.study.judge.settings import JudgeSettings
@@ -51,7 +52,7 @@ class _Endpoint:
         )
 
 
-def _bounded(name: str, parameter: str, default: int, help_text: str) -> object:
+def _bounded(name: str, parameter: str, default: int, help_text: str) -> Callable[[Any], Any]:
     return click.option(
         name, parameter, type=click.IntRange(min=1), default=default, show_default=True, help=help_text
     )

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
     from safetydrift.evaluation.cases import CaseSet
 
-JUDGEMENTS_FORMAT = "safetydrift.judgements/1"
 MAX_LINE = 16 * 1024
 """Bytes of one line."""
 MAX_JUDGEMENTS = 5_000_000
@@ -37,7 +36,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 class Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Whose judgements a file holds, and of what."""
 
-    format: Literal["safetydrift.judgements/1"] = JUDGEMENTS_FORMAT
+    format: Literal["safetydrift.judgements/1"] = "safetydrift.judgements/1"
     model: Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
     prompt: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
     window: Annotated[int, msgspec.Meta(ge=1, le=100)]

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from safetydrift.study.judge.answer import Answer
 from safetydrift.study.judge.asking import Budget
-from safetydrift.study.judge.calls import Judge, Question, RecordedJudge, RecordingJudge
+from safetydrift.study.judge.calls import Judge, RecordedJudge, RecordingJudge
 from safetydrift.study.judge.labeler import JudgedLabeler, judged
+from safetydrift.study.judge.question import Question
 from safetydrift.study.judge.settings import JudgeSettings
 
 __all__ = [

@@ -1,1 +1,1 @@
-"""Human review of effects: a sample to judge, the sheet it is judged on, and how far the judgements agree."""
+"""Whether the program reads calls as people would: calls are drawn, people judge them, and the two are compared."""

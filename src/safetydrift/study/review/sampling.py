@@ -2,23 +2,31 @@
 
 Every call has a random rank, a hash of the seed and its name, so the draw depends neither on the order in which files
 are read nor on what else is read. Per stratum only the calls of lowest rank are remembered, without any text.
+
+What was drawn, and what the program said of it then, is kept in a sample file, so that decisions can be compared with
+the program of that day, however much it has changed since.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
 from enum import Enum
 from hashlib import blake2b
-from heapq import heapify, heappop, heappush, heapreplace
 from math import inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
+from safetydrift._version import __version__
 from safetydrift.effects.history import History
+from safetydrift.errors import ReviewError
 from safetydrift.study.review.excerpt import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
+    from safetydrift.effects.catalogue import Catalogue
     from safetydrift.effects.labeler import Labeler
     from safetydrift.states.effect import Effect
     from safetydrift.trace import Step, Trace
@@ -28,10 +36,11 @@ PER_RUN = 3
 MAX_STRATA = 1000
 """Models invent names of tools; those beyond this many strata share one per source and layer."""
 OTHER_TOOLS = "(other tools)"
-MAX_ID = 1024
-MAX_TOOL = 256
+MAX_ID, MAX_TOOL = 1024, 256
 UNSHOWN = "(cannot be shown) "
 """Begins the name of a tool whose own is too long, or holds characters that cannot be printed."""
+SAMPLE_FORMAT = "safetydrift.review/2"
+MAX_SAMPLE_BYTES = 256 << 20
 
 
 class Moment(Enum):
@@ -52,46 +61,70 @@ class Stratum(NamedTuple):
     tool: str
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnCall:
+class DrawnCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A call to judge, with what the program says of it.
 
     Parameters
     ----------
     id
         ``<source>/<trace id>/<number of the step, from 1>``.
-    source, tool
-        Where it comes from and which tool it calls.
+    source, layer, tool
+        Where it comes from, what decided its effect, and which tool it calls.
     stratum
         What it was drawn from.
-    effect
+    levels, kinds
         What the program says it does.
     """
 
     id: str
     source: str
+    layer: str
     tool: str
     stratum: Stratum
-    effect: Effect
+    levels: dict[str, str]
+    kinds: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """The calls drawn, and how many there were to draw from.
+class Seen(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How many calls there were of one stratum."""
+
+    stratum: Stratum
+    calls: int
+
+
+class Sample(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The calls drawn, in random order, and how many there were to draw from; no text of them.
 
     Parameters
     ----------
+    catalogue
+        Name, version and identity of the catalogue that effects were read with.
+    seed, moment
+        Of the draw, and which effect counts.
+    scales
+        Levels by dimension.
+    strata
+        All strata.
     calls
-        In random order, the same for the same seed.
-    seen
-        Number of calls by stratum.
+        What was drawn.
     unnamed
         Calls that were passed over, since their name is too long or holds characters that cannot be printed.
     """
 
+    format: str = SAMPLE_FORMAT
+    safetydrift: str = __version__
+    catalogue: tuple[str, str, str]
+    seed: int
+    moment: Moment
+    scales: dict[str, tuple[str, ...]]
+    strata: tuple[Seen, ...]
     calls: tuple[DrawnCall, ...]
-    seen: dict[Stratum, int]
-    unnamed: int
+    unnamed: int = 0
+
+
+def scales_of(catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
+    """Return the dimensions that can be judged from a call alone, with their levels; lowest first."""
+    return {name: catalogue.scales.levels(name) for name in catalogue.scales.required}
 
 
 def sample_id(trace: Trace, number: int) -> str:
@@ -121,27 +154,6 @@ def tool_name(step: Step) -> str:
     return UNSHOWN + visible(name[:MAX_TOOL])[:MAX_TOOL]
 
 
-@dataclass(slots=True)
-class _Candidates:
-    """The calls of one stratum that may be drawn: as many as could ever be asked for, those of lowest rank."""
-
-    seen: int
-    heap: list[tuple[int, str, DrawnCall]]
-    ids: set[str]
-
-    def offer(self, rank: int, call: DrawnCall, limit: int) -> None:
-        if call.id in self.ids:
-            return
-        item = (-rank, call.id, call)
-        if len(self.heap) < limit:
-            heappush(self.heap, item)
-        elif item > self.heap[0]:
-            self.ids.discard(heapreplace(self.heap, item)[1])
-        else:
-            return
-        self.ids.add(call.id)
-
-
 class Sampler:
     """Draw calls from traces that are offered one by one.
 
@@ -157,105 +169,83 @@ class Sampler:
 
     def __init__(self, size: int, seed: int = 0, moment: Moment = Moment.PROPOSED) -> None:
         self._size, self._seed, self._moment = size, seed, moment
-        self._strata: dict[Stratum, _Candidates] = {}
+        self._seen: Counter[Stratum] = Counter()
+        self._candidates: dict[Stratum, dict[str, DrawnCall]] = {}
         self._unnamed = 0
 
     def offer(self, trace: Trace, labeler: Labeler) -> None:
         """Label the calls of a trace and consider them; of each stratum, one call of a run at most."""
-        best: dict[Stratum, tuple[int, DrawnCall]] = {}
+        best: dict[Stratum, DrawnCall] = {}
         for number, (step, effect) in enumerate(labelled_steps(trace, labeler, self._moment), 1):
             tool, name = tool_name(step), sample_id(trace, number)
-            stratum = self._stratum(Stratum(trace.source, effect.source, tool))
-            self._strata[stratum].seen += 1
+            stratum = Stratum(trace.source, effect.source, tool)
+            if stratum not in self._seen and len(self._seen) >= MAX_STRATA:
+                stratum = stratum._replace(tool=OTHER_TOOLS)
+            self._seen[stratum] += 1
             if len(name) > MAX_ID or not name.isprintable():
                 self._unnamed += 1
-                continue
-            rank = self._rank(name)
-            if stratum not in best or rank < best[stratum][0]:
-                best[stratum] = rank, DrawnCall(name, trace.source, tool, stratum, effect)
-        for stratum, (rank, call) in best.items():
-            self._strata[stratum].offer(rank, call, self._size)
+            elif stratum not in best or self._rank(name) < self._rank(best[stratum].id):
+                best[stratum] = DrawnCall(
+                    name, trace.source, effect.source, tool, stratum, dict(effect.levels), effect.kinds
+                )
+        for stratum, call in best.items():
+            found = self._candidates.setdefault(stratum, {})
+            found.setdefault(call.id, call)
+            if len(found) > 2 * self._size:
+                self._candidates[stratum] = dict(self._ranked(found)[: self._size])
 
-    def draw(self, *, even_sources: bool = False) -> Sample:
-        """Return the sample.
+    def draw(self, catalogue: Catalogue, *, even_sources: bool = False) -> Sample:
+        """Return the sample: the next call is of the stratum with the greatest claim.
+
+        That is the square root of its size, shared among the calls drawn from it so far; one nothing was drawn from
+        comes before all others, so every one is drawn from once before any is twice.
 
         Parameters
         ----------
+        catalogue
+            The one that effects were read with.
         even_sources
-            Draw equally from every source, and by the square root of their counts from the strata within each;
-            otherwise by the square root from all strata alike.
+            Draw equally from every source; otherwise from all strata alike.
         """
-        sources = sorted({stratum.source for stratum in self._strata}) if even_sources else [None]
-        queues = [
-            _Queue({key: part for key, part in self._strata.items() if source in {None, key.source}})
-            for source in sources
-        ]
-        taken: dict[str, DrawnCall] = {}
-        per_run: dict[str, int] = {}
-        while len(taken) < self._size and (queues := [queue for queue in queues if queue]):
-            queue = min(queues, key=lambda one: one.drawn)
-            call = queue.next()
-            run = call.id.rpartition("/")[0]
-            if call.id not in taken and per_run.get(run, 0) < PER_RUN:
-                taken[call.id] = call
-                per_run[run] = per_run.get(run, 0) + 1
-                queue.count(call.stratum)
-        calls = sorted(taken.values(), key=lambda call: (self._rank(call.id), call.id))
-        seen = {stratum: part.seen for stratum, part in sorted(self._strata.items())}
-        return Sample(tuple(calls), seen, self._unnamed)
+        waiting = {
+            stratum: [call for _, call in self._ranked(found)[::-1]]
+            for stratum, found in self._candidates.items()
+        }
+        taken: Counter[Stratum] = Counter()
+        by_source: Counter[str] = Counter()
+        per_run: Counter[str] = Counter()
+        drawn: dict[str, DrawnCall] = {}
+        while len(drawn) < self._size and (waiting := {key: left for key, left in waiting.items() if left}):
 
-    def _stratum(self, stratum: Stratum) -> Stratum:
-        if stratum not in self._strata:
-            if len(self._strata) >= MAX_STRATA:
-                stratum = stratum._replace(tool=OTHER_TOOLS)
-            self._strata.setdefault(stratum, _Candidates(0, [], set()))
-        return stratum
+            def claim(stratum: Stratum) -> tuple[float, float, int, Stratum]:
+                seen, so_far = self._seen[stratum], taken[stratum]
+                source = by_source[stratum.source] if even_sources else 0
+                return source, -(sqrt(seen) / so_far if so_far else inf), -seen, stratum
+
+            stratum = min(waiting, key=claim)
+            call = waiting[stratum].pop()
+            run = call.id.rpartition("/")[0]
+            if call.id not in drawn and per_run[run] < PER_RUN:
+                drawn[call.id] = call
+                taken[stratum] += 1
+                by_source[stratum.source] += 1
+                per_run[run] += 1
+        return Sample(
+            catalogue=(catalogue.name, catalogue.version, catalogue.identity),
+            seed=self._seed,
+            moment=self._moment,
+            scales=scales_of(catalogue),
+            strata=tuple(Seen(stratum, calls) for stratum, calls in sorted(self._seen.items())),
+            calls=tuple(call for _, call in self._ranked(drawn)),
+            unnamed=self._unnamed,
+        )
+
+    def _ranked(self, calls: dict[str, DrawnCall]) -> list[tuple[str, DrawnCall]]:
+        return sorted(calls.items(), key=lambda item: (self._rank(item[0]), item[0]))
 
     def _rank(self, name: str) -> int:
         digest = blake2b(f"{self._seed} {name}".encode(), digest_size=8).digest()
         return int.from_bytes(digest)
-
-
-class _Queue:
-    """Strata in the order of their claims: the square root of their size, shared among the calls drawn so far.
-
-    A stratum nothing was drawn from comes before all others, so every one is drawn from once before any is twice.
-    """
-
-    def __init__(self, strata: dict[Stratum, _Candidates]) -> None:
-        self.drawn = 0
-        self._strata = strata
-        self._left = {
-            key: [call for _, _, call in sorted(part.heap, key=lambda item: item[:2])]
-            for key, part in strata.items()
-        }
-        self._taken = dict.fromkeys(strata, 0)
-        self._heap = [self._claim(key) for key, left in self._left.items() if left]
-        heapify(self._heap)
-
-    def __bool__(self) -> bool:
-        return bool(self._heap)
-
-    def next(self) -> DrawnCall:
-        """Take the next call of the stratum with the greatest claim."""
-        stratum = heappop(self._heap)[-1]
-        call = self._left[stratum].pop()
-        if self._left[stratum]:
-            heappush(self._heap, self._claim(stratum))
-        return call
-
-    def count(self, stratum: Stratum) -> None:
-        """Count a call as drawn, which lowers the claim of its stratum."""
-        self.drawn += 1
-        self._taken[stratum] += 1
-        if self._left[stratum]:
-            self._heap = [item for item in self._heap if item[-1] != stratum]
-            self._heap.append(self._claim(stratum))
-            heapify(self._heap)
-
-    def _claim(self, stratum: Stratum) -> tuple[float, int, Stratum]:
-        seen, taken = self._strata[stratum].seen, self._taken[stratum]
-        return -(sqrt(seen) / taken if taken else inf), -seen, stratum
 
 
 def found_calls(
@@ -271,3 +261,38 @@ def found_calls(
             if call is not None and call.tool == tool_name(step):
                 del left[call.id]
                 yield call, trace, position
+
+
+def encode_sample(sample: Sample) -> bytes:
+    """Return a sample as the bytes of its file."""
+    return msgspec.json.format(msgspec.json.encode(sample), indent=1) + b"\n"
+
+
+def load_sample(path: Path) -> Sample:
+    """Read a sample file.
+
+    Raises
+    ------
+    ReviewError
+        If it cannot be read, or is none; the message names the file.
+    """
+    try:
+        with path.open("rb") as stream:
+            data = stream.read(MAX_SAMPLE_BYTES + 1)
+        if len(data) > MAX_SAMPLE_BYTES:
+            raise ReviewError(f"{path}: a sample file has at most {MAX_SAMPLE_BYTES:,} bytes")
+        sample = msgspec.json.decode(data, type=Sample)
+    except OSError as error:
+        raise ReviewError(f"{path}: cannot be read: {error.strerror}") from error
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise ReviewError(f"{path}: not a sample of a review: {error}") from error
+    if sample.format != SAMPLE_FORMAT:
+        raise ReviewError(f"{path}: expected format {SAMPLE_FORMAT!r}, got {sample.format!r}")
+    strata = {one.stratum for one in sample.strata}
+    for call in sample.calls:
+        if call.stratum not in strata:
+            raise ReviewError(f"{path}: call {call.id!r} is of a stratum that is not listed")
+        for name, levels in sample.scales.items():
+            if call.levels.get(name) not in levels:
+                raise ReviewError(f"{path}: call {call.id!r} has no level of {name!r}")
+    return sample

@@ -10,17 +10,17 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import ReviewError
+from safetydrift.study.review.comparison import Judgement
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from safetydrift.effects.catalogue import Catalogue
     from safetydrift.study.review.excerpt import Excerpt
     from safetydrift.study.review.sampling import DrawnCall
 
@@ -74,6 +74,10 @@ class Decision:
         """Whether anything was."""
         return bool(self.levels) or self.kinds is not None
 
+    def judgement(self) -> Judgement:
+        """Return what the reviewer says."""
+        return Judgement(self.levels, self.kinds, self.alternatives)
+
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
@@ -103,11 +107,6 @@ def column(dimension: str) -> str:
     ('data', 'tool_level')
     """
     return "tool_level" if dimension == "tool" else dimension
-
-
-def scales_of(catalogue: Catalogue) -> dict[str, tuple[str, ...]]:
-    """Return the dimensions that can be judged from a call alone, with their levels; lowest first."""
-    return {name: catalogue.scales.levels(name) for name in catalogue.scales.required}
 
 
 # -- writing --------------------------------------------------------------------------------------------
@@ -143,9 +142,8 @@ def render_sheet(
     writer.writerow(["sample_id", "source", "tool_name", *_TEXTS, *shown, *empty])
     for call in calls:
         texts = excerpts[call.id]
-        levels = dict(call.effect.levels)
         cells = [call.id, call.source, call.tool, texts.task, texts.arguments, texts.result]
-        cells += [levels.get(name, "") for name in dimensions] if include_effects else []
+        cells += [call.levels.get(name, "") for name in dimensions] if include_effects else []
         writer.writerow([*map(guarded, cells), *[""] * len(empty)])
     return out.getvalue()
 
@@ -199,72 +197,42 @@ def parse_sheet(text: str, scales: Mapping[str, tuple[str, ...]], name: str = "s
     return Sheet(name, _with_unsaid_kinds(decisions))
 
 
-def _rows(text: str, name: str) -> _Rows:
+def _rows(text: str, name: str) -> Iterator[tuple[int, list[str]]]:
     """Yield every row with its number; the delimiter is the one that the header has most of."""
     counts = Counter(text[: text.find("\n") if "\n" in text else len(text)])
     delimiter = max(_DELIMITERS, key=lambda sign: counts[sign])
-    return _Rows(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), name)
+    number = 0
+    try:
+        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        for number, cells in enumerate(reader, 1):  # told of by the message
+            if number > MAX_ROWS:
+                raise ReviewError(f"{name}: a sheet has at most {MAX_ROWS:,} rows")
+            yield number, [cell.strip() for cell in cells]
+    except csv.Error as error:
+        raise ReviewError(f"{name}: row {number + 1}: not CSV: {error}") from error
 
 
-class _Rows:
-    """The rows of a CSV text with their numbers; whatever is wrong with them comes out as our error."""
-
-    def __init__(self, reader: Iterable[list[str]], name: str) -> None:
-        self._rows, self._name, self._number = iter(reader), name, 0
-
-    def __iter__(self) -> _Rows:
-        return self
-
-    def __next__(self) -> tuple[int, list[str]]:
-        self._number += 1
-        if self._number > MAX_ROWS:
-            raise ReviewError(f"{self._name}: a sheet has at most {MAX_ROWS:,} rows")
-        try:
-            return self._number, [cell.strip() for cell in next(self._rows)]
-        except csv.Error as error:
-            raise ReviewError(f"{self._name}: row {self._number}: not CSV: {error}") from error
-
-
-@dataclass(slots=True)
 class _Columns:
     """Where everything stands in the rows of one sheet."""
 
-    header: list[str]
-    scales: Mapping[str, tuple[str, ...]]
-    name: str
-    at: dict[str, int] = field(init=False)
-    of_dimension: dict[str, int] = field(init=False)
-
-    def __post_init__(self) -> None:
-        names = [cell.lower() for cell in self.header]
+    def __init__(self, header: list[str], scales: Mapping[str, tuple[str, ...]], name: str) -> None:
+        self.header, self.scales, self.name = header, scales, name
+        names = [cell.lower() for cell in header]
         doubled = [cell for cell, count in Counter(names).items() if count > 1 and cell]
         if doubled:
-            raise ReviewError(f"{self.name}: row 1: the column {doubled[0]!r} is there twice")
+            raise ReviewError(f"{name}: row 1: the column {doubled[0]!r} is there twice")
         self.at = {cell: position for position, cell in enumerate(names) if cell}
         if "sample_id" not in self.at:
-            raise ReviewError(f"{self.name}: row 1: lacks the column 'sample_id'; this is no review sheet")
-        self.of_dimension = {
-            name: self.at.pop(found) for name in self.scales if (found := self._found(name)) is not None
-        }
-        if not self.of_dimension:
-            wanted = ", ".join(map(column, self.scales))
-            raise ReviewError(f"{self.name}: row 1: lacks a column of levels, such as {wanted}")
-        if "tool" in self.at and "tool_name" not in self.at:
-            self.at["tool_name"] = self.at.pop("tool")
+            raise ReviewError(f"{name}: row 1: lacks the column 'sample_id'; this is no review sheet")
         known = {"sample_id", "source", "tool_name", "kinds", "unsure", "alternative", "remark", *_TEXTS}
-        unknown = [name for name in self.at if name not in known and not name.startswith("program_")]
+        self.of_dimension = {one: self.at[column(one)] for one in scales if column(one) in self.at}
+        wanted = ", ".join(map(column, scales))
+        if not self.of_dimension:
+            raise ReviewError(f"{name}: row 1: lacks a column of levels, such as {wanted}")
+        known |= set(map(column, scales))
+        unknown = [one for one in self.at if one not in known and not one.startswith("program_")]
         if unknown:
-            raise ReviewError(
-                f"{self.name}: row 1: unknown column {unknown[0]!r}; levels stand under "
-                f"{', '.join(map(column, self.scales))}"
-            )
-
-    def _found(self, dimension: str) -> str | None:
-        """Return the header of a dimension; ``tool`` alone is the tool's name, unless that has a column already."""
-        headers = _headers(dimension)
-        if dimension != "tool" or "tool_name" in self.at:
-            headers.append(dimension)
-        return next((header for header in headers if header in self.at), None)
+            raise ReviewError(f"{name}: row 1: unknown column {unknown[0]!r}; levels stand under {wanted}")
 
     def read(self, number: int, cells: list[str]) -> Decision:
         """Return the decision of a row."""
@@ -304,7 +272,7 @@ class _Columns:
         found: dict[str, frozenset[str]] = {}
         for part in cell.lower().split(";"):
             header, sign, level = (word.strip() for word in part.partition("="))
-            name = next((one for one in self.scales if header in {one, *_headers(one)}), "")
+            name = next((one for one in self.scales if header in {one, column(one)}), "")
             if not sign or not name:
                 continue
             if level not in self.scales[name]:
@@ -318,10 +286,6 @@ class _Columns:
     def _cell(self, cells: list[str], name: str) -> str:
         position = self.at.get(name)
         return cells[position] if position is not None and position < len(cells) else ""
-
-
-def _headers(dimension: str) -> list[str]:
-    return [column(dimension), f"level_{dimension}", f"{dimension}_level"]
 
 
 def _unguarded(cell: str) -> str:
