@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift.errors import HorizonError
 from safetydrift.evaluation.predictors.walks import projected
@@ -74,7 +75,7 @@ class MonitorScores:
         within: list[list[float]] = []
         alarm, pending, pending_alarm = [], [], []
         for case in projected(cases, self.recorded or space, space).cases:
-            run = case.run if self.told else case.run.replace(category=AGGREGATE)
+            run = case.run if self.told else replace(case.run, category=AGGREGATE)
             found = replay(run, self.monitor)
             for verdict in found.current[: case.n_points]:
                 within.append([cautious(verdict, horizon) for horizon in HORIZONS])
@@ -131,7 +132,7 @@ class MonitorPredictor:
         """
         runs = [case.run for case in projected(cases, self.recorded or self.space, self.space).cases]
         if not self.by_category:
-            runs = [run.replace(category=AGGREGATE) for run in runs]
+            runs = [replace(run, category=AGGREGATE) for run in runs]
         model, _ = fit_model(
             runs, self.space, self.catalogue, self.settings, horizon=self.horizon, threshold=self.threshold
         )
