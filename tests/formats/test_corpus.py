@@ -90,7 +90,7 @@ def test_the_hazard_of_the_shipped_model_is_that_of_the_shipped_corpus(runs):
     ours, theirs = monitor_for(again), monitor_for(shipped)
     for run in runs[::5000]:
         one, other = replay(run, ours), replay(run, theirs)
-        for mine, yours in zip(one.standing, other.standing, strict=True):
+        for mine, yours in zip(one.current, other.current, strict=True):
             assert mine.probability == pytest.approx(yours.probability, abs=0.02)
 
 

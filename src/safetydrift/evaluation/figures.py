@@ -228,9 +228,9 @@ def horizons_figure(
     published
         Printed probabilities within 5 steps by the name of the state, drawn hollow.
     """
-    abreast = min(len(tables), 4)
-    down = -(-len(tables) // max(abreast, 1))
-    figure, panels = axes_of(1.2 + 2.4 * max(abreast, 1.6), 0.6 + 2.2 * down, down, max(abreast, 1))
+    abreast = min(max(len(tables), 1), 4)
+    down = -(-max(len(tables), 1) // abreast)
+    figure, panels = axes_of(1.2 + 2.4 * max(abreast, 1.6), 0.6 + 2.2 * down, down, abreast)
     names = list(
         dict.fromkeys(table.chain.names[s] for table in tables.values() for s in table.chain.transient)
     )

@@ -8,8 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safetydrift.effects.catalogue.acts import KINDS
-from safetydrift.study.judge.answer import MAX_REASON, MAX_REPLY, AnswerError, Kind, read_reply
+from safetydrift.study.judge.answer import MAX_REASON, Kind, read_reply
+from safetydrift.study.judge.asking import AnswerError
 from safetydrift.study.judge.definitions import default_scales
+from safetydrift.study.judge.endpoint import MAX_REPLY
 
 SCALES = default_scales()
 LEVELS = {"data": "internal", "tool": "file_write", "reversibility": "partially"}
@@ -28,7 +30,7 @@ def test_the_kinds_are_those_of_the_catalogue():
 def test_a_reply_is_read():
     reply = read(kinds=["integrity", "data_leak", "integrity"], confidence=1)
     assert reply.levels == LEVELS
-    assert reply.kinds == ["data_leak", "integrity"]
+    assert reply.kinds == ("data_leak", "integrity")
     assert reply.confidence == 1
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given as over
 from hypothesis import strategies as st
@@ -13,13 +14,16 @@ from hypothesis import strategies as st
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import JudgeFileError, UnknownAnswerError
 from safetydrift.study.judge import Answer, JudgeSettings, Question, RecordedJudge, RecordingJudge
-from safetydrift.study.judge.answer_file import ANSWERS_FORMAT, MAX_LINE, AnswerFile, read_answers
+from safetydrift.study.judge.answer import Usage
+from safetydrift.study.judge.calls import HEADER as HEADING
+from safetydrift.study.judge.calls import read_answers
 from safetydrift.study.judge.definitions import LEVELS
+from safetydrift.study.judge.records import MAX_LINE, RecordFile
 from safetydrift.trace import ToolCall
 
 MODEL, PROMPT = "openai:gpt-of-the-tests", "0123456789abcdef"
 CALL = ToolCall("export_records", {"to": "ada@example.org", "note": "the quarterly figures"})
-HEADER = json.dumps({"format": ANSWERS_FORMAT}) + "\n"
+HEADER = json.dumps({"format": HEADING.format}) + "\n"
 LINE: dict[str, Any] = {
     "digest": Question(CALL).digest(MODEL, PROMPT),
     "levels": {"data": "sensitive", "tool": "network", "reversibility": "irreversible"},
@@ -32,13 +36,13 @@ LINE: dict[str, Any] = {
     "usage": {"input": 120, "output": 30},
 }
 ANSWERS = st.builds(
-    lambda levels, **rest: Answer(levels=tuple(sorted(levels.items())), model=MODEL, prompt=PROMPT, **rest),
-    st.fixed_dictionaries({name: st.sampled_from(list(levels)) for name, levels in LEVELS.items()}),
+    lambda **rest: Answer(digest="a" * 64, model=MODEL, prompt=PROMPT, **rest),
+    levels=st.fixed_dictionaries({name: st.sampled_from(list(levels)) for name, levels in LEVELS.items()}),
     kinds=st.sets(st.sampled_from(KINDS)).map(lambda kinds: tuple(sorted(kinds))),
     external=st.booleans(),
     reason=st.text(st.characters(categories=["L", "N", "P"]), min_size=1, max_size=50),
     confidence=st.floats(0, 1),
-    usage=st.tuples(st.integers(0, 10**9), st.integers(0, 10**9)),
+    usage=st.builds(Usage, st.integers(0, 10**9), st.integers(0, 10**9)),
 )
 
 
@@ -57,9 +61,12 @@ def write(tmp_path):
 
 def given(judge):
     """Return the answer to the call, which there is."""
-    answer = judge.answer(CALL)
-    assert answer is not None
+    (answer,) = judge.answers.values()
     return answer
+
+
+def opened(path):
+    return RecordFile(path, HEADING)
 
 
 # -- reading ----------------------------------------------------------------------------------------------
@@ -77,10 +84,9 @@ def test_a_recorded_answer_is_given_for_its_question_alone(write):
         0.9,
     )
     assert effect.reasons == (LINE["reason"],)
-    assert given(judge).usage == (120, 30)
+    assert given(judge).usage == Usage(120, 30)
     assert judge.assess(CALL, task="another") is None
-    assert judge.assess_all([CALL, Question(CALL, result="x")]) == [effect, None]
-    assert judge.unknown == 2
+    assert judge.assess(CALL, result="x") is None
     assert len(judge) == 1
 
 
@@ -88,10 +94,7 @@ def test_what_is_not_recorded_may_be_an_error(write):
     judge = RecordedJudge(write(LINE), missing="raise")
     with pytest.raises(UnknownAnswerError, match="no answer to question") as missing:
         judge.assess(ToolCall("another"))
-    assert missing.value.digest == judge.digest(ToolCall("another"))
-    assert judge.known(ToolCall("another")) is None
-    with pytest.raises(ValueError, match="missing"):
-        RecordedJudge(write(LINE), missing="guess")  # type: ignore[arg-type]
+    assert missing.value.digest == Question(ToolCall("another")).digest(MODEL, PROMPT)
 
 
 def test_a_call_that_cannot_be_asked_is_not_known(write):
@@ -152,7 +155,6 @@ def test_of_several_models_and_prompts_one_has_to_be_chosen(write):
         LINE | {"prompt": "1"},
         LINE | {"usage": {"input": -1, "output": 0}},
         LINE | {"usage": {"input": 10**13, "output": 0}},
-        LINE | {"usage": {}},
         *[{key: value for key, value in LINE.items() if key != name} for name in LINE],
         "x" * (MAX_LINE + 1),
     ],
@@ -186,7 +188,7 @@ def test_no_bytes_but_answers_are_read(tmp_path_factory, junk):
     ids=lambda header: header[:30],
 )
 def test_a_file_of_another_kind_is_refused(write, header):
-    with pytest.raises(JudgeFileError, match=r"no file of recorded answers|is not supported"):
+    with pytest.raises(JudgeFileError, match="no file of recorded answers"):
         RecordedJudge(write(LINE, header=header))
 
 
@@ -216,19 +218,17 @@ def test_a_last_line_without_its_end_is_what_a_crash_leaves(write):
 @over(ANSWERS)
 def test_an_answer_comes_back_as_it_was_written(tmp_path_factory, answer):
     path = tmp_path_factory.mktemp("written") / "answers.jsonl"
-    file = AnswerFile(path)
-    file.add("a" * 64, answer)
-    file.add("a" * 64, answer)
-    file.close()
+    with opened(path) as file:
+        file.add(answer)
+        file.add(answer)
     assert read_answers(path) == {"a" * 64: answer}
 
 
 def test_what_a_crash_left_is_cut_off_and_the_file_goes_on(write):
     path = write(LINE, json.dumps(LINE)[:50], end="")
     answer = given(RecordedJudge(path))
-    file = AnswerFile(path)
-    file.add("b" * 64, answer)
-    file.close()
+    with opened(path) as file:
+        file.add(msgspec.structs.replace(answer, digest="b" * 64))
     assert set(read_answers(path)) == {LINE["digest"], "b" * 64}
 
 
@@ -236,7 +236,7 @@ def test_what_a_crash_left_is_cut_off_and_the_file_goes_on(write):
 def test_a_file_of_which_little_was_written_is_begun_anew(tmp_path, written):
     path = tmp_path / "answers.jsonl"
     path.write_text(written)
-    AnswerFile(path).close()
+    opened(path).close()
     assert read_answers(path) == {}
 
 
@@ -245,22 +245,22 @@ def test_a_file_of_somebody_else_is_left_as_it_is(tmp_path, content):
     path = tmp_path / "traces.jsonl"
     path.write_text(content)
     with pytest.raises(JudgeFileError, match="no file of recorded answers"):
-        AnswerFile(path)
+        opened(path)
     assert path.read_text() == content
 
 
 def test_two_do_not_write_to_one_file(tmp_path):
     pytest.importorskip("fcntl")
-    file = AnswerFile(tmp_path / "answers.jsonl")
+    file = opened(tmp_path / "answers.jsonl")
     with pytest.raises(JudgeFileError, match="another process is writing"):
-        AnswerFile(tmp_path / "answers.jsonl")
+        opened(tmp_path / "answers.jsonl")
     file.close()
-    AnswerFile(tmp_path / "answers.jsonl").close()
+    opened(tmp_path / "answers.jsonl").close()
 
 
 def test_a_folder_that_is_not_there_is_named(tmp_path):
     with pytest.raises(JudgeFileError, match="cannot be written"):
-        AnswerFile(tmp_path / "none" / "answers.jsonl")
+        opened(tmp_path / "none" / "answers.jsonl")
 
 
 def test_a_disk_without_room_leaves_whole_lines(tmp_path, write):
@@ -268,31 +268,31 @@ def test_a_disk_without_room_leaves_whole_lines(tmp_path, write):
     path = write(LINE)
     size = path.stat().st_size
     answer = given(RecordedJudge(path))
-    file = AnswerFile(path)
+    file = opened(path)
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size + 100, before[1]))
     try:
         with pytest.raises(JudgeFileError, match="cannot be written"):
-            file.add("c" * 64, answer)
+            file.add(msgspec.structs.replace(answer, digest="c" * 64))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert path.stat().st_size == size
-    file.add("c" * 64, answer)
+    file.add(msgspec.structs.replace(answer, digest="c" * 64))
     file.close()
     assert len(read_answers(path)) == 2
 
 
 def test_a_line_that_may_not_be_on_the_disk_is_taken_back(write, monkeypatch):
     path = write(LINE)
-    before = path.read_bytes()
-    file = AnswerFile(path)
+    before, answer = path.read_bytes(), given(RecordedJudge(path))
+    file = opened(path)
 
     def fail(_):
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(JudgeFileError, match="Input/output error"):
-        file.add("c" * 64, file.answers[LINE["digest"]])
+    with pytest.raises(JudgeFileError, match="did not reach the disk"):
+        file.add(answer)
     file.close()
     assert path.read_bytes() == before
 
@@ -309,14 +309,14 @@ def record(address, monkeypatch, tmp_path):
     return lambda: RecordingJudge(tmp_path / "recorded.jsonl", MODEL, settings)
 
 
-def test_what_was_recorded_is_replayed_exactly_and_holds_no_text_of_the_call(record, provider):
+def test_what_was_recorded_is_replayed_exactly_and_holds_no_text_of_the_call(record, provider, tmp_path):
     provider.answer = provider.answer | {"reason": "It mails ada@example.org the quarterly figures."}
     questions = [Question(CALL), Question(CALL, result="sent"), Question(CALL, task="send it")]
     with record() as judge:
         live = judge.assess_all(questions)
-        path = judge.file.path
+    path = tmp_path / "recorded.jsonl"
     replayed = RecordedJudge(path)
-    assert replayed.assess_all(questions) == live
+    assert [replayed.assess(one.call, one.result, one.task) for one in questions] == live
     text = path.read_text()
     assert not any(word in text for word in ("ada", "quarterly", "export_records", "sk-of"))
     assert len(text.splitlines()) == 4
@@ -326,22 +326,22 @@ def test_a_recording_goes_on_where_it_ended(record, provider):
     with record() as judge:
         first = judge.assess(CALL)
     with record() as judge:
-        assert judge.known(CALL) == judge.assess(CALL) == first
+        assert judge.assess(CALL) == first
         judge.assess(ToolCall("other"))
     assert len(provider.requests) == 2
 
 
-def test_answers_are_on_the_disk_as_they_come(record, provider):
+def test_answers_are_on_the_disk_as_they_come(record, provider, tmp_path):
     with record() as judge:
         judge.assess(CALL)
-        assert len(read_answers(judge.file.path)) == 1
+        assert len(read_answers(tmp_path / "recorded.jsonl")) == 1
 
 
-def test_an_answer_that_was_never_given_is_not_recorded(record, provider):
+def test_an_answer_that_was_never_given_is_not_recorded(record, provider, tmp_path):
     provider.replies({"status": 400})
     with record() as judge:
         judge.assess_all([CALL])
-        assert read_answers(judge.file.path) == {}
+        assert read_answers(tmp_path / "recorded.jsonl") == {}
 
 
 def test_reading_answers_imports_no_provider():

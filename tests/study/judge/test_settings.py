@@ -132,7 +132,7 @@ def test_a_missing_extra_is_named(monkeypatch):
 
     monkeypatch.setenv("OPENAI_API_KEY", "k")
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingExtraError, match=r"pip install 'safetydrift\[judge\]'"):
+    with pytest.raises(MissingExtraError, match=r"pip install 'safetydrift\[study\]'"):
         Judge("openai:x")
 
 

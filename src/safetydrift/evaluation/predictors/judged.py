@@ -36,7 +36,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 class Header(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Whose judgements a file holds, and of what."""
 
-    format: Literal["safetydrift.judgements/1"] = "safetydrift.judgements/1"
+    format: Literal["safetydrift.judgements/1"]
     model: Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
     prompt: Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
     window: Annotated[int, msgspec.Meta(ge=1, le=100)]
@@ -99,10 +99,12 @@ class JudgementFile:
                     try:
                         if header is None:
                             header = self._decoded(number, line, Header)
-                        else:
-                            self._add(number, self._decoded(number, line, Judgement))
+                            continue
+                        judgement = self._decoded(number, line, Judgement)
                     except PredictionFileError as error:
                         torn = error  # a last line that cannot be read is what a crash leaves behind
+                        continue
+                    self._add(number, judgement)
         except Damage as damage:
             raise PredictionFileError(self.path, None, str(damage)) from damage
         if header is None:

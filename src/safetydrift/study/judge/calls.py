@@ -26,13 +26,14 @@ if TYPE_CHECKING:
 
     Outcome = Effect | JudgeError
 
-ANSWERS_FORMAT = "safetydrift.judge/1"
-
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
     """The first line of a file of answers."""
 
-    format: str = ANSWERS_FORMAT
+    format: Literal["safetydrift.judge/1"]
+
+
+HEADER = Header("safetydrift.judge/1")
 
 
 class Judge:
@@ -194,7 +195,7 @@ class RecordingJudge(Judge):
         budget: Budget | None = None,
     ) -> None:
         super().__init__(model, settings, scales=scales, redact=redact, budget=budget)
-        self._file = RecordFile(path, Header())
+        self._file = RecordFile(path, HEADER)
         try:
             self.answers = read_answers(path, self.prompt.scales)
         except BaseException:
@@ -287,7 +288,7 @@ def read_answers(path: str | PathLike[str], scales: Scales | None = None) -> dic
     """
     scales = scales or default_scales()
     answers: dict[str, Answer] = {}
-    for number, answer in enumerate(read_records(path, Header(), Answer), 2):
+    for number, answer in enumerate(read_records(path, HEADER, Answer), 2):
         try:
             answer.check(scales)
         except AnswerError as error:

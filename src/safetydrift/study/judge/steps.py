@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from hashlib import sha256
 from secrets import token_hex
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from safetydrift.study.judge.settings import JudgeSettings
     from safetydrift.trace import Step, Trace
 
+FORMAT: Final = "safetydrift.judgements/1"
 MAX_ARGUMENTS = 6_000
 """Characters of a call's arguments that are sent, as JSON."""
 _MAX_NAME = 256
@@ -191,7 +192,8 @@ def record_judgements(
     if window < 1:
         raise ValueError(f"a window is one call or more, got {window}")
     asker = Asker(judge, settings, INSTRUCTIONS, SCHEMA, redact=redact)
-    header, outcome = Header(model=asker.model, prompt=VERSION, window=window), Outcome()
+    header = Header(format=FORMAT, model=asker.model, prompt=VERSION, window=window)
+    outcome = Outcome()
     with RecordFile(output, header) as file:
         known = {(one.trace, one.step) for one in read_records(output, header, Judgement)}
 
