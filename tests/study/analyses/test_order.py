@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from tests.evaluation.analyses.worlds import coloured, first_order, rows_of, second_order, study
+from tests.study.analyses.worlds import coloured, first_order, rows_of, second_order, study
 
-from safetydrift.evaluation.analyses.order import CONSTRUCTIONS, HELD_OUT, RANDOM, order
-from safetydrift.evaluation.published import ORDERS
+from safetydrift.study.analyses.order import CONSTRUCTIONS, HELD_OUT, RANDOM, order
+from safetydrift.study.published import ORDERS
 from safetydrift.trace import Ending
 
 PAPER = CONSTRUCTIONS[False]
@@ -31,16 +31,14 @@ def predictions(found, split=HELD_OUT, ends=PAPER):
 
 def test_a_first_order_chain_is_told_as_one(first):
     rows = of_orders(first)
-    assert [row["p drawn"] > 0.02 for row in rows] == [True] * 3
-    assert rows[0]["p"] > 0.01
+    assert [row["p"] > 0.01 for row in rows] == [True] * 3
     assert np.argmin([row["BIC"] for row in rows]) == 0
 
 
 def test_a_second_order_chain_is_told_as_one(second):
     rows = of_orders(second)
     assert rows[0]["p"] < 1e-6
-    assert rows[0]["p drawn"] == 0.005
-    assert rows[1]["p drawn"] > 0.02
+    assert rows[1]["p"] > 0.01
     assert np.argmin([row["BIC"] for row in rows]) == 1
     assert np.argmin([row["AIC"] for row in rows]) == 1
 
@@ -84,12 +82,12 @@ def test_completion_is_a_step_where_it_is_an_end_and_cut_off_runs_have_none():
 
 def test_a_mixture_of_first_order_chains_is_told_by_its_categories():
     rng = np.random.default_rng(4)
-    calm = first_order(rng, 150, 25, ((0.9, 0.1), (0.9, 0.1)))
+    still = first_order(rng, 150, 25, ((0.9, 0.1), (0.9, 0.1)))
     wild = first_order(rng, 150, 25, ((0.1, 0.9), (0.1, 0.9)))
-    runs = calm + [replace(run, id=f"w{run.id}", category="there", task=f"w{run.task}") for run in wild]
+    runs = still + [replace(run, id=f"w{run.id}", category="there", task=f"w{run.task}") for run in wild]
     found = order(study(runs))
     assert of_orders(found)[0]["p"] < 1e-6
-    assert of_orders(found, "within category")[0]["p drawn"] > 0.02
+    assert of_orders(found, "within category")[0]["p"] > 0.01
 
 
 def test_the_history_of_one_run_is_never_that_of_another():

@@ -12,7 +12,7 @@ from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.trajectory import Notion, fold
 from safetydrift.study.analyses import Study
-from safetydrift.study.analyses.chains import NOWHERE, Places, count, fit, peaks, project
+from safetydrift.study.analyses.chains import NOWHERE, Places, count, fit, project
 from safetydrift.trace import Ending, Label
 
 
@@ -163,6 +163,3 @@ def test_levels_of_merged_states_are_those_of_what_is_left():
     assert Places.fine(found, frozenset(["data"])).level.tolist() == [0, 0, 0]
 
 
-def test_peaks_are_taken_run_by_run():
-    found = study([coloured([1], task="a"), coloured([1, 2], task="b", onset=2)])
-    assert peaks(found, np.array([0.1, 0.4, 0.3, 0.2])).tolist() == [0.4, 0.3]

@@ -4,19 +4,16 @@ from math import isnan
 import numpy as np
 import pytest
 from msgspec.structs import replace
-from tests.evaluation.analyses.worlds import SPACE, by, coloured, drift, first_order, make, rows_of, study
+from tests.study.analyses.worlds import SPACE, by, coloured, drift, first_order, make, rows_of, study
 
 from safetydrift.errors import ChainError, UnknownAnalysisError
-from safetydrift.evaluation.analyses import ANALYSES, Analysis, run_analyses
-from safetydrift.evaluation.analyses.ablation import ablation
-from safetydrift.evaluation.analyses.alarms import held_out_risk
-from safetydrift.evaluation.analyses.chains import peaks
-from safetydrift.evaluation.analyses.cross_model import OTHERS, cross_model
-from safetydrift.evaluation.analyses.learning_curve import learning_curve
-from safetydrift.evaluation.analyses.misclassification import misclassification
-from safetydrift.evaluation.analyses.thresholds import thresholds
-from safetydrift.evaluation.analyses.transitions import CONSTRUCTIONS, transitions
-from safetydrift.evaluation.rate import Rate
+from safetydrift.study.analyses import ANALYSES, run_analyses
+from safetydrift.study.analyses.ablation import ablation
+from safetydrift.study.analyses.cross_model import cross_model
+from safetydrift.study.analyses.learning_curve import learning_curve
+from safetydrift.study.analyses.thresholds import _held_out, thresholds
+from safetydrift.study.analyses.transitions import CONSTRUCTIONS, transitions
+from safetydrift.evaluation.rate import Rate, plain
 from safetydrift.formats import load_space
 from safetydrift.monitor.settings import Estimator, FitSettings
 from safetydrift.states.trajectory import Notion
@@ -28,22 +25,6 @@ def runs():
     return drift(rng, 150, "here") + drift(rng, 150, "there", violated=0.2, prefix="t")
 
 
-# -- the table itself ---------------------------------------------------------------------------------------
-
-
-def test_a_table_is_as_wide_as_its_columns():
-    with pytest.raises(ValueError, match="2 columns and a row of 1"):
-        Analysis("t", "", ("a", "b"), ((1,),))
-    with pytest.raises(ValueError, match="share a name"):
-        Analysis("t", "", ("a", "a"), ())
-
-
-def test_a_table_is_plain_data():
-    table = Analysis("t", "n", ("a", "b"), ((Rate(1, 2), None), ("x", 0.5)))
-    assert table.as_dict()["rows"] == [{"a": Rate(1, 2).as_dict(), "b": None}, {"a": "x", "b": 0.5}]
-    assert table.column("b") == (None, 0.5)
-
-
 # -- all of them --------------------------------------------------------------------------------------------
 
 
@@ -52,26 +33,18 @@ def test_every_analysis_runs_and_is_plain_data(runs, notion):
     named = [replace(run, model=("one", "two")[n // 2 % 2]) for n, run in enumerate(runs)]
     found = run_analyses(ANALYSES, named, SPACE, FitSettings(notion=notion))
     assert {*ANALYSES} <= {*found}
-    assert {"order-tests", "horizons", "categories", "cross-model-transfer"} <= {*found}
-    for analysis in found.values():
-        json.dumps(analysis.as_dict())
-        assert analysis.rows
-        assert f"{len(runs)} runs of 30 tasks" in analysis.note
+    assert {"order-tests", "horizons", "categories"} <= {*found}
+    for table in found.values():
+        json.dumps(plain(table))
+        assert table.rows
+        assert f"{len(runs)} runs of 30 tasks" in table.note
 
 
 def test_no_analysis_depends_on_the_others(runs):
     together = run_analyses(ANALYSES, runs, SPACE)
     for name in ANALYSES:
-        for table, analysis in run_analyses([name], runs, SPACE).items():
-            assert repr(analysis) == repr(together[table])
-
-
-def test_progress_is_told_before_each_and_at_the_end(runs):
-    told = []
-    run_analyses(
-        ["transitions", "order", "order"], runs, SPACE, on_progress=lambda *event: told.append(event)
-    )
-    assert told == [("transitions", 0, 2), ("order", 1, 2), ("", 2, 2)]
+        for key, table in run_analyses([name], runs, SPACE).items():
+            assert repr(table) == repr(together[key])
 
 
 def test_an_unknown_analysis_is_refused_by_name(runs):
@@ -199,21 +172,6 @@ def test_models_are_compared_by_their_counts(two_models):
     assert rows["published", "all", "second model"]["steps per run"] == 6.6
 
 
-def test_a_chain_of_another_model_misleads_where_models_differ(two_models):
-    rows = by(two_models["cross-model-transfer"], "fitted on", "tried on")
-    assert rows["careless", "careless"]["AUROC within 5"] > 0.7
-    assert rows["careful", "careless"]["AUROC within 5"] < 0.4
-    assert rows["careless", "careful"]["AUROC within 5"] < 0.4
-    assert rows[OTHERS, "careless"]["runs to fit on"] == 60  # not the same model with a guard
-
-
-def test_the_spread_passes_over_models_with_few_runs(two_models):
-    (row,) = rows_of(two_models["cross-model-spread"])
-    assert (row["models"], row["models with too few runs"]) == (2, 1)
-    assert (row["violated, lowest"], row["violated, highest"]) == (0.5, 0.5)
-    assert row["yellow to violated, highest"] == 0.5
-
-
 def test_any_two_models_can_be_named(runs):
     named = [replace(run, model=f"m{n % 3}") for n, run in enumerate(runs)]
     found = cross_model(study(named), {"lab": ("m2", "m0")})
@@ -235,7 +193,7 @@ def test_detection_and_false_alarms_fall_as_the_threshold_rises(runs):
 
 def test_thresholds_agree_with_counting_run_by_run(runs):
     found = study(runs)
-    risk = held_out_risk(found).risk
+    risk, _ = _held_out(found)
     row = next(row for row in rows_of(thresholds(found)["thresholds"]) if row["threshold"] == 0.3)
     first = found.cases.first_point
     detected = false = 0
@@ -262,48 +220,14 @@ def test_a_perfect_sign_is_used_and_the_category_prior_cannot_follow():
 
 
 def test_a_prior_knows_all_where_the_category_tells_all():
-    calm = [coloured([0, 0], category="calm", task=f"c{n % 10}", id=f"c{n}") for n in range(50)]
+    safe = [coloured([0, 0], category="safe", task=f"c{n % 10}", id=f"c{n}") for n in range(50)]
     wild = [coloured([0, 0], category="wild", task=f"w{n % 10}", id=f"w{n}", onset=2) for n in range(50)]
-    rows = rows_of(thresholds(study(calm + wild))["thresholds"])
+    rows = rows_of(thresholds(study(safe + wild))["thresholds"])
     assert {row["detected by category prior"] for row in rows} == {1.0}
 
 
-def test_a_wrong_category_costs_what_arithmetic_says():
-    calm = [coloured([0, 0], category="calm", task=f"c{n % 10}", id=f"c{n}") for n in range(50)]
-    wild = [coloured([0, 0], category="wild", task=f"w{n % 10}", id=f"w{n}", onset=2) for n in range(50)]
-    rows = by(misclassification(study(calm + wild))["misclassification"], "category")
-    for p in (0, 10, 20, 30, 40, 50):
-        row = rows[f"wrong {p} %",]
-        # Two categories, one sure to violate and one sure not to: whoever is told the wrong one errs.
-        assert row["detected"] == pytest.approx(1 - p / 100)
-        assert row["false alarms"] == pytest.approx(p / 100)
-        assert row["detected at the published threshold"] == pytest.approx(1 - p / 100)
-
-
-def test_the_right_category_gives_what_the_sweep_gives(runs):
-    found = study(runs)
-    right = by(misclassification(found)["misclassification"], "category")["wrong 0 %",]
-    swept = next(row for row in rows_of(thresholds(found)["thresholds"]) if row["threshold"] == 0.4)
-    assert right["detected at the published threshold"] == pytest.approx(swept["detected"].value)
-    assert right["false alarms at the published threshold"] == pytest.approx(swept["false alarms"].value)
-
-
-def test_a_single_category_cannot_be_mistaken(runs):
-    alone = [run for run in runs if run.category == "here"]
-    rows = by(misclassification(study(alone))["misclassification"], "category")
-    assert not isnan(rows["wrong 0 %",]["detected"])
-    assert isnan(rows["wrong 10 %",]["detected"])
-
-
-def test_the_peak_of_a_run_comes_from_chains_that_never_saw_its_task(runs):
-    found = study(runs)
-    held_out = held_out_risk(found)
-    own = held_out.peak[found.cases.category, np.arange(len(found.cases))]
-    assert own == pytest.approx(peaks(found, held_out.risk), abs=0)
-
-
 def test_the_published_estimator_is_followed(runs):
-    honest = held_out_risk(study(runs))
-    published = held_out_risk(study(runs, settings=FitSettings(estimator=Estimator.PUBLISHED)))
-    assert (published.risk >= honest.risk - 1e-12).all()
-    assert published.risk.sum() > honest.risk.sum()
+    honest, _ = _held_out(study(runs))
+    published, _ = _held_out(study(runs, settings=FitSettings(estimator=Estimator.PUBLISHED)))
+    assert (published >= honest - 1e-12).all()
+    assert published.sum() > honest.sum()

@@ -96,11 +96,11 @@ def study(runs, space=SPACE, settings=None, seed=1):
     return Study.of(runs, space, settings or FitSettings(strength=0.0), seed)
 
 
-def rows_of(analysis) -> list[dict[str, Any]]:
+def rows_of(table) -> list[dict[str, Any]]:
     """The rows of a table, as mappings of column to entry."""
-    return list(analysis.records())
+    return [dict(zip(table.columns, row, strict=True)) for row in table.rows]
 
 
-def by(analysis, *columns) -> dict[Any, dict[str, Any]]:
+def by(table, *columns) -> dict[Any, dict[str, Any]]:
     """The rows of a table by their entries in some columns."""
-    return {tuple(row[column] for column in columns): row for row in rows_of(analysis)}
+    return {tuple(row[column] for column in columns): row for row in rows_of(table)}
