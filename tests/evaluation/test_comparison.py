@@ -79,7 +79,10 @@ def test_with_outcomes_that_mean_nothing_nothing_is_learnt(remembers):
     for seed in range(3):
         cases = many(np.random.default_rng(seed), 100, 12)
         highest = (
-            _run([remembers], cases, n_resamples=200).splits[0].predictor(remembers.name).measures.runs.highest
+            _run([remembers], cases, n_resamples=200)
+            .splits[0]
+            .predictor(remembers.name)
+            .measures.runs.highest
         )
         # The standard error of the area with no signal (Hanley and McNeil 1982), over the pairs of five folds.
         positives, negatives = highest.positives / 5, highest.negatives / 5

@@ -34,7 +34,9 @@ def drawing(key="lines"):
 
 @pytest.fixture(scope="module")
 def document():
-    table = Table(HOSTILE, HOSTILE, ("name", HOSTILE, "published"), ((HOSTILE, 0.5, 1), (None, nan, Rate(1, 2))))
+    table = Table(
+        HOSTILE, HOSTILE, ("name", HOSTILE, "published"), ((HOSTILE, 0.5, 1), (None, nan, Rate(1, 2)))
+    )
     parts = (HOSTILE, (HOSTILE, "an item"), table, drawing())
     return Document(HOSTILE, (HOSTILE, "second"), (Section(HOSTILE, parts),))
 

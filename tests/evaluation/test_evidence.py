@@ -81,7 +81,7 @@ def test_every_split_has_its_section_and_every_predictor_its_row(evidence, docum
 
 def test_evidence_as_plain_data_says_which_split_it_rests_on(evidence):
     told = json.loads(json.dumps(plain(evidence)))
-    assert [split["name"] for split in told["comparison"]["splits"]][0] == "held-out tasks"
+    assert told["comparison"]["splits"][0]["name"] == "held-out tasks"
     assert told["provenance"]["resamples"] == 20
     assert told["provenance"]["corpus"] == HOSTILE
     assert told["sources"]["source0"]["runs"] + told["sources"]["source1"]["runs"] == 400
@@ -128,7 +128,12 @@ def test_a_source_without_onsets_and_one_without_labels_are_named():
 def test_predictors_of_the_user_are_drawn_first_and_those_that_look_at_nothing_are_not():
     mine = Fixed("mine", Constant("mine", by_position))
     cases, _ = cases_of(runs(), PAPER)
-    compared = compare([predictor("monitor", GIVEN), mine, predictor("silent", GIVEN)], cases, reference="mine", n_resamples=2)
+    compared = compare(
+        [predictor("monitor", GIVEN), mine, predictor("silent", GIVEN)],
+        cases,
+        reference="mine",
+        n_resamples=2,
+    )
     evidence = Evidence(Notion.LABEL, {}, {}, compared, {})
     for drawing in evidence_document(evidence).parts(Drawing):
         names = re.findall(r"(?:^|; )([a-z-]+):", drawing.spoken)

@@ -28,7 +28,10 @@ def elsewhere(cases):
 
 
 def compared(model, cases):
-    predictors: list[Predictor] = [predictor("category-prior", GIVEN), model_predictor("theirs", model, cases, PAPER)]
+    predictors: list[Predictor] = [
+        predictor("category-prior", GIVEN),
+        model_predictor("theirs", model, cases, PAPER),
+    ]
     return compare(predictors, cases, n_resamples=10)
 
 

@@ -46,7 +46,9 @@ def texts(figure):
 @pytest.mark.parametrize("name", DRAW)
 def test_a_figure_is_the_same_every_time_whatever_the_caller_has_set(name):
     expected = [figures.encoded(DRAW[name]("safe"), suffix) for suffix in ("svg", "png")]
-    with mpl.rc_context({"font.size": 30, "lines.linewidth": 9, "xtick.color": "red", "svg.fonttype": "path"}):
+    with mpl.rc_context(
+        {"font.size": 30, "lines.linewidth": 9, "xtick.color": "red", "svg.fonttype": "path"}
+    ):
         assert [figures.encoded(DRAW[name]("safe"), suffix) for suffix in ("svg", "png")] == expected
 
 

@@ -26,7 +26,10 @@ def made(desk_effects=(WRITE, WRITE)):
             run(*desk_effects, id=f"{task} c{n}", task=task, source="here", category="desk") for n in range(5)
         ]
     unlabelled = Label(unusable="no attack in this run")
-    return [*runs, *[run(WRITE, id=f"{task} b", task=task, source="there", label=unlabelled) for task in TASKS]]
+    return [
+        *runs,
+        *[run(WRITE, id=f"{task} b", task=task, source="there", label=unlabelled) for task in TASKS],
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +110,8 @@ def test_examples_are_of_different_kinds(findings):
 def test_an_example_is_the_middle_of_its_kind():
     lengths = (1, 2, 3, 5, 9)
     replays = [
-        SimpleNamespace(trajectory=SimpleNamespace(n_steps=n, id=str(n)), onset=None, alarm=None) for n in lengths
+        SimpleNamespace(trajectory=SimpleNamespace(n_steps=n, id=str(n)), onset=None, alarm=None)
+        for n in lengths
     ]
     (middle,) = choose_examples(cast("list[Replay]", replays))
     assert middle.trajectory.n_steps == 3

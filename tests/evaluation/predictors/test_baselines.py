@@ -183,6 +183,8 @@ def test_treating_finished_runs_as_cut_off_raises_every_figure():
 
 
 def test_a_proposed_call_is_judged_by_where_it_leads():
-    training = CaseSet([made(READ, SEND, onset=2, id=str(n)) for n in range(3)] + [made(READ, SEND, id="safe")])
+    training = CaseSet(
+        [made(READ, SEND, onset=2, id=str(n)) for n in range(3)] + [made(READ, SEND, id="safe")]
+    )
     scores: Any = scores_of("coarse", training, CaseSet([made(READ, SEND)]))
     assert scores.pending.tolist() == [0.75, 0.75]

@@ -10,7 +10,12 @@ from safetydrift.errors import PredictionFileError
 from safetydrift.evaluation.cases import CaseSet
 from safetydrift.evaluation.predictors.judged import MAX_LINE, JudgementFile
 
-HEADER = {"format": "safetydrift.judgements/1", "model": "openai-compatible:stand-in", "prompt": "0" * 16, "window": 1}
+HEADER = {
+    "format": "safetydrift.judgements/1",
+    "model": "openai-compatible:stand-in",
+    "prompt": "0" * 16,
+    "window": 1,
+}
 
 
 def judgement(trace, step, risk=0.5, *, unsafe=False):

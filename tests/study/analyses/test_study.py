@@ -161,5 +161,3 @@ def test_levels_of_merged_states_are_those_of_what_is_left():
     found = Study.of([make(*states[1:])], space, FitSettings())
     assert Places.fine(found).level.tolist() == [0, 1, 3]
     assert Places.fine(found, frozenset(["data"])).level.tolist() == [0, 0, 0]
-
-

@@ -7,16 +7,16 @@ from msgspec.structs import replace
 from tests.study.analyses.worlds import SPACE, by, coloured, drift, first_order, make, rows_of, study
 
 from safetydrift.errors import ChainError, UnknownAnalysisError
+from safetydrift.evaluation.rate import Rate, plain
+from safetydrift.formats import load_space
+from safetydrift.monitor.settings import Estimator, FitSettings
+from safetydrift.states.trajectory import Notion
 from safetydrift.study.analyses import ANALYSES, run_analyses
 from safetydrift.study.analyses.ablation import ablation
 from safetydrift.study.analyses.cross_model import cross_model
 from safetydrift.study.analyses.learning_curve import learning_curve
 from safetydrift.study.analyses.thresholds import _held_out, thresholds
 from safetydrift.study.analyses.transitions import CONSTRUCTIONS, transitions
-from safetydrift.evaluation.rate import Rate, plain
-from safetydrift.formats import load_space
-from safetydrift.monitor.settings import Estimator, FitSettings
-from safetydrift.states.trajectory import Notion
 
 
 @pytest.fixture(scope="module")

@@ -1,38 +1,38 @@
-"""Review of effects: the draw, the sheet, the page, and what decisions say about the program."""
+"""Review of effects: the draw, the sheet, and what decisions say about the program."""
 
 import csv
 import io
 import json
 import random
 import re
-from base64 import b64encode
+import warnings
 from collections import Counter
-from hashlib import sha256
-from html.parser import HTMLParser
-from math import isnan
+from math import isnan, nan, sqrt
 from unicodedata import category
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from msgspec.structs import replace
+from sklearn.metrics import cohen_kappa_score
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import ReviewError
-from safetydrift.evaluation.rate import Rate
+from safetydrift.evaluation.rate import Rate, plain
 from safetydrift.formats import load_catalogue
 from safetydrift.states.effect import Effect
-from safetydrift.study.review.against_program import (
+from safetydrift.study.review.comparison import (
+    Judgement,
+    cohen_kappa,
+    compare_sheets,
     compare_with_program,
     exported,
     labelled_again,
     require_drawn,
 )
-from safetydrift.study.review.comparison import Comparison, Judgement, Pair, compare_sheets
-from safetydrift.study.review.exceptions import corrections, render_additions
 from safetydrift.study.review.excerpt import excerpt, visible
-from safetydrift.study.review.page import render_page
-from safetydrift.study.review.sample_file import encode_sample, load_sample, sample_file
 from safetydrift.study.review.sampling import (
     MAX_STRATA,
     MAX_TOOL,
@@ -41,8 +41,10 @@ from safetydrift.study.review.sampling import (
     UNSHOWN,
     Moment,
     Sampler,
+    encode_sample,
     found_calls,
     labelled_steps,
+    load_sample,
 )
 from safetydrift.study.review.sheets import guarded, parse_sheet, read_sheet, render_sheet
 from safetydrift.trace import Step, ToolCall, Trace
@@ -54,7 +56,9 @@ SCALES = {
 }
 READS = {"data": "internal", "tool": "read_only", "reversibility": "fully_reversible"}
 SENDS = {"data": "internal", "tool": "network", "reversibility": "irreversible"}
-HOSTILE = "</script><script>alert(1)</script><!--\"'&{{ 7 * 7 }}\u2028"
+
+
+CATALOGUE = load_catalogue()
 
 
 class ByName(Labeler):
@@ -79,11 +83,6 @@ class ByName(Labeler):
         return history
 
 
-@pytest.fixture(scope="module")
-def catalogue():
-    return load_catalogue()
-
-
 def trace(number, tools, source="own", **changes):
     steps = tuple(Step(ToolCall(tool, {"n": position}), "done") for position, tool in enumerate(tools))
     return replace(Trace(f"run/{number}", steps, source=source, prompt="Tidy up."), **changes)
@@ -100,7 +99,7 @@ def drawn(traces, size, seed=0, **options):
     sampler = Sampler(size, seed)
     for one in traces:
         sampler.offer(one, ByName())
-    return sampler.draw(**options)
+    return sampler.draw(CATALOGUE, **options)
 
 
 # -- the draw -------------------------------------------------------------------------------------------
@@ -109,7 +108,7 @@ def drawn(traces, size, seed=0, **options):
 def test_the_square_root_of_their_counts_decides_how_many_are_drawn_and_rare_ones_appear():
     sample = drawn(many(runs=900), 100)
     counts = Counter(call.tool for call in sample.calls)
-    assert {stratum.tool: n for stratum, n in sample.seen.items()} == {
+    assert {one.stratum.tool: one.calls for one in sample.strata} == {
         "read": 7200,
         "send": 90,
         "new_tool": 1,
@@ -150,9 +149,9 @@ def test_made_up_names_cannot_fill_the_memory():
     sampler = Sampler(5)
     for n in range(MAX_STRATA + 50):
         sampler.offer(trace(n, [f"made_up_{n}"]), ByName())
-    sample = sampler.draw()
-    assert len(sample.seen) == MAX_STRATA + 1
-    assert sample.seen[next(key for key in sample.seen if key.tool == OTHER_TOOLS)] == 50
+    strata = sampler.draw(CATALOGUE).strata
+    assert len(strata) == MAX_STRATA + 1
+    assert [one.calls for one in strata if one.stratum.tool == OTHER_TOOLS] == [50]
 
 
 @pytest.mark.parametrize("bad", ["x" * 5000, "a\nb", "a\x1b[2J"])
@@ -160,6 +159,14 @@ def test_a_call_whose_name_cannot_stand_on_a_sheet_is_passed_over_and_counted(ba
     sample = drawn([trace(0, ["read", "send"], id=bad), trace(1, ["read"])], 10)
     assert [call.id for call in sample.calls] == ["own/run/1/1"]
     assert sample.unnamed == 2
+
+
+def test_a_tool_whose_name_cannot_be_shown_is_named_otherwise():
+    traces = [trace(n, ["send\x1b[2J", "x" * 999]) for n in range(4)]
+    assert {call.tool for call in drawn(traces, 10).calls} == {
+        UNSHOWN + "send<U+001B>[2J",
+        UNSHOWN + "x" * MAX_TOOL,
+    }
 
 
 def test_drawn_calls_are_found_again_with_their_texts():
@@ -243,7 +250,7 @@ def test_a_sheet_is_blind_unless_effects_are_asked_for():
     assert not any(level in blind for level in ("read_only", "irreversible", "data_leak"))
     sample, shown = exported_sheet(many(), include_effects=True)
     row = next(csv.DictReader(io.StringIO(shown, newline="")))
-    assert row["program_tool_level"] == sample.calls[0].effect["tool"]
+    assert row["program_tool_level"] == sample.calls[0].levels["tool"]
     assert row["tool_level"] == ""
     assert len(parse_sheet(shown, SCALES).decisions) == 20
 
@@ -293,13 +300,11 @@ def test_kinds_left_empty_beside_levels_are_none_on_a_sheet_that_never_says_so()
     "header",
     [
         "sample_id,source,tool_name,data,tool_level,reversibility,unsure",
-        "sample_id,source,tool,data,level_tool,reversibility,unsure",
-        "sample_id,source,tool_name,data,tool,reversibility,unsure",
-        "\ufeffSample_ID;source;tool;data;level_tool;reversibility;unsure",
-        "sample_id\tsource\ttool\tlevel_data\tlevel_tool\tlevel_reversibility\tunsure",
+        "\ufeffSample_ID;source;tool_name;data;tool_level;reversibility;unsure",
+        "sample_id\tsource\ttool_name\tdata\ttool_level\treversibility\tunsure",
     ],
 )
-def test_headers_and_delimiters_of_other_hands_are_understood(tmp_path, header):
+def test_delimiters_of_other_programs_are_understood(tmp_path, header):
     sign = next(sign for sign in ";\t," if sign in header)
     row = sign.join(["own/run/1/2", "own", "send", "internal", "Network", "irreversible", "x"])
     (tmp_path / "s.csv").write_text(f"{header}\r\n{row}\r\n\r\n", encoding="utf-8")
@@ -345,18 +350,16 @@ def test_files_that_are_no_sheets_are_refused(tmp_path):
 # -- the sample file ------------------------------------------------------------------------------------
 
 
-def test_a_sample_file_holds_effects_and_counts_and_no_text(tmp_path, catalogue):
+def test_a_sample_file_holds_effects_and_counts_and_no_text(tmp_path):
     traces = [trace(n, ["read", "send"], prompt="A SECRET TASK") for n in range(30)]
     sample = drawn(traces, 10)
-    kept = sample_file(sample, catalogue, seed=0, per="tool")
-    data = encode_sample(kept)
+    data = encode_sample(sample)
     (tmp_path / "sample.json").write_bytes(data)
     assert b"SECRET" not in data
     assert b"done" not in data
-    assert load_sample(tmp_path / "sample.json") == kept
-    assert kept.catalogue.identity == catalogue.identity
-    assert sum(stratum.drawn for stratum in kept.strata) == 10
-    assert sum(stratum.calls for stratum in kept.strata) == 60
+    assert load_sample(tmp_path / "sample.json") == sample
+    assert sample.catalogue[2] == CATALOGUE.identity
+    assert sum(one.calls for one in sample.strata) == 60
 
 
 @pytest.mark.parametrize(
@@ -364,12 +367,12 @@ def test_a_sample_file_holds_effects_and_counts_and_no_text(tmp_path, catalogue)
     [
         ({"format": "other/1"}, "expected format"),
         ({"extra": 1}, "not a sample of a review"),
-        ({"strata": []}, "is of stratum"),
+        ({"strata": []}, "is of a stratum that is not listed"),
         ({"scales": {"data": ["none"]}}, "has no level of 'data'"),
     ],
 )
-def test_a_damaged_sample_is_refused(tmp_path, catalogue, change, message):
-    kept = json.loads(encode_sample(sample_file(drawn(many(), 5), catalogue, seed=0, per="tool")))
+def test_a_damaged_sample_is_refused(tmp_path, change, message):
+    kept = json.loads(encode_sample(drawn(many(), 5)))
     (tmp_path / "sample.json").write_text(json.dumps(kept | change))
     with pytest.raises(ReviewError, match=message):
         load_sample(tmp_path / "sample.json")
@@ -378,20 +381,19 @@ def test_a_damaged_sample_is_refused(tmp_path, catalogue, change, message):
 # -- agreement ------------------------------------------------------------------------------------------
 
 
-def reviewed(traces, decide, catalogue, size=20):
+def reviewed(traces, decide, size=20):
     sample, text = exported_sheet(traces, size)
     sheet = parse_sheet(filled(text, decide), SCALES)
-    kept = sample_file(sample, catalogue, seed=0, per="tool")
-    require_drawn(sheet, kept)
-    return compare_with_program(sheet, exported(kept), SCALES)
+    require_drawn(sheet, sample)
+    return compare_with_program(sheet, exported(sample), SCALES)
 
 
 def agreeing(row):
     return as_columns(SENDS if row["tool_name"] == "send" else READS)
 
 
-def test_a_reviewer_who_agrees_throughout(catalogue):
-    compared = reviewed(many(), agreeing, catalogue)
+def test_a_reviewer_who_agrees_throughout():
+    compared = reviewed(many(), agreeing)
     found = compared.agreement("tool")
     assert found.same == Rate(20, 20)
     assert found.kappa.value == found.weighted_kappa.value == 1.0
@@ -403,30 +405,30 @@ def test_a_reviewer_who_agrees_throughout(catalogue):
     )  # one level throughout: agreement beyond chance is unknown
 
 
-def test_disagreements_are_counted_where_they_are(catalogue):
+def test_disagreements_are_counted_where_they_are():
     def decide(row):
         sure = {"unsure": "1", "remark": "hm"} if row["tool_name"] == "send" else {}
         return as_columns(READS) | sure | {"kinds": "none"}
 
-    compared = reviewed(many(runs=900), decide, catalogue, size=100)
+    compared = reviewed(many(runs=900), decide, size=100)
     sends = sum(pair.tool == "send" for pair in compared.pairs)
     found = compared.agreement("tool")
     assert found.same == Rate(100 - sends, 100)
     assert found.same_when_sure == Rate(100 - sends, 100 - sends)
     assert found.table[0] == (100 - sends, 0, 0, sends)
     assert compared.of_all_calls("tool") == pytest.approx(7201 / 7291)
-    assert compared.by_layer("tool")["default"].same == Rate(1, 1)
-    assert compared.by_source("tool")["own"].same == found.same
-    assert len(compared.disagreements()) == sends
-    first = compared.disagreements()[0].as_dict()
-    assert first["levels"]["tool"] == ("read_only", "network")
-    assert (first["kinds"], first["unsure"], first["remark"]) == ([[], ["data_leak"]], True, "hm")
+    assert compared.parts("tool")["layer default"].same == Rate(1, 1)
+    assert compared.parts("tool")["source own"].same == found.same
+    rows = {row[1]: row for row in compared.disagreements()}
+    assert rows["tool"][:5] == ("send", "tool", "read_only", "network", "unsure")
+    assert rows["kinds"][2:4] == ("", "data_leak")
+    assert len(compared.disagreements()) == 3 * sends
     assert compared.kinds()["data_leak"].table == ((100 - sends, sends), (0, 0))
-    assert json.dumps(compared.as_dict())
+    assert json.dumps(plain(compared))
 
 
-def test_a_level_that_is_not_decided_counts_for_nothing(catalogue):
-    compared = reviewed(many(), lambda row: {"data": "internal"}, catalogue)
+def test_a_level_that_is_not_decided_counts_for_nothing():
+    compared = reviewed(many(), lambda row: {"data": "internal"})
     assert compared.agreement("data").same.total == 20
     assert compared.agreement("tool").same.total == 0
     assert compared.everywhere.total == 0
@@ -435,8 +437,8 @@ def test_a_level_that_is_not_decided_counts_for_nothing(catalogue):
 
 def test_what_a_reviewer_would_accept_too_is_counted_apart():
     text = (
-        "sample_id,data,level_tool,alternative\n"
-        "a,none,network,data=internal; level_tool=read_only;kinds=none\n"
+        "sample_id,data,tool_level,alternative\n"
+        "a,none,network,data=internal; tool_level=read_only;kinds=none\n"
         "b,none,network,or something else\n"
         "c,internal,read_only,data=none\n"
     )
@@ -453,18 +455,18 @@ def test_two_reviewers_are_compared_on_the_calls_both_decided():
     compared = compare_sheets(one, other, SCALES)
     assert compared.judges == ("one", "other")
     assert compared.agreement("data").same == Rate(2, 3)
-    assert compared.by_source("data")["t"].same == Rate(1, 1)
+    assert compared.parts("data")["source t"].same == Rate(1, 1)
     assert isnan(compared.of_all_calls("data"))
-    assert [found.levels for found in compared.disagreements()] == [{"data": ("none", "sensitive")}]
+    assert [row[1:4] for row in compared.disagreements()] == [("data", "none", "sensitive")]
 
 
-def test_a_sheet_of_another_sample_is_refused(catalogue):
-    sample = sample_file(drawn(many(), 5), catalogue, seed=0, per="tool")
+def test_a_sheet_of_another_sample_is_refused():
+    sample = drawn(many(), 5)
     with pytest.raises(ReviewError, match="row 2: 'x/y/1' is not in the sample"):
         require_drawn(parse_sheet("sample_id,data\nx/y/1,none\n", SCALES), sample)
     call = sample.calls[0]
     with pytest.raises(ReviewError, match=r"row 2: .* not 'other'"):
-        require_drawn(parse_sheet(f"sample_id,tool,data\n{call.id},other,none\n", SCALES), sample)
+        require_drawn(parse_sheet(f"sample_id,tool_name,data\n{call.id},other,none\n", SCALES), sample)
 
 
 def test_calls_are_found_in_traces_by_name_also_where_the_source_is_called_otherwise():
@@ -480,167 +482,57 @@ def test_calls_are_found_in_traces_by_name_also_where_the_source_is_called_other
     assert len(compare_with_program(sheet, seen, SCALES).pairs) == 2
 
 
-# -- corrections ----------------------------------------------------------------------------------------
+# -- kappa ----------------------------------------------------------------------------------------------
 
 
-def pair(number, tool, reviewer, program=SENDS):
-    return Pair(f"own/{number}/1", "own", "default", tool, Judgement(reviewer), Judgement(program))
-
-
-def compared(*pairs):
-    return Comparison(tuple(pairs), SCALES)
-
-
-LOCAL = READS | {"data": "none"}
-
-
-def test_a_tool_that_all_reviewers_correct_alike_becomes_an_addition_that_loads(tmp_path, catalogue):
-    name = 'peek "at" \\ it'
-    found = corrections([compared(*(pair(n, name, LOCAL) for n in range(3)))], catalogue)
-    (tmp_path / "ours.toml").write_text(render_additions(found, 3), encoding="utf-8")
-    extended = load_catalogue(additions=[tmp_path / "ours.toml"])
-    entry = extended.tools[name]
-    assert entry.ranks == extended.scales.read(LOCAL, "test")
-    assert "tool is read_only and not network (3 of 3 reviewed calls)" in entry.note
-    assert len(extended.tools) == len(catalogue.tools) + 1
+def judged_levels(table):
+    """The levels that two judges gave, one entry per call."""
+    cells = np.repeat(np.arange(table.size), table.ravel())
+    return np.unravel_index(cells, table.shape)
 
 
 @pytest.mark.parametrize(
-    "pairs",
+    ("table", "value"),
     [
-        [pair(1, "peek", LOCAL), pair(2, "peek", LOCAL)],  # too few
-        [pair(1, "peek", LOCAL)] * 3,  # three reviewers, one call
-        [
-            *(pair(n, "peek", LOCAL) for n in range(5)),
-            pair(9, "peek", SENDS),
-        ],  # one reviewer thinks otherwise
-        [*(pair(n, "peek", SENDS) for n in range(5))],  # nothing to correct
+        ([[20, 5], [10, 15]], 0.4),  # observed 0.7, by chance 0.5
+        ([[75, 1, 4], [5, 4, 1], [0, 0, 10]], 0.676),  # a worked example of Fleiss, Levin and Paik's book
+        ([[7, 7, 2, 3], [2, 8, 3, 7], [1, 5, 4, 9], [2, 8, 9, 14]], 0.1293),  # Hout, Duncan and Sobel 1987
     ],
 )
-def test_nothing_less_than_one_voice_corrects_the_catalogue(catalogue, pairs):
-    assert corrections([compared(*pairs)], catalogue).tools == ()
+def test_kappa_is_that_of_textbooks(table, value):
+    found = cohen_kappa(np.array(table))
+    assert found.value == pytest.approx(value, abs=5e-4)
+    low, high = found.interval()
+    assert low < found.value < high
 
 
-def test_dimensions_without_one_voice_stay_as_the_program_has_them(catalogue):
-    wanted = [SENDS | {"data": "none", "tool": "read_only" if n else "network"} for n in range(4)]
-    (fix,) = corrections([compared(*(pair(n, "peek", one) for n, one in enumerate(wanted)))], catalogue).tools
-    assert fix.levels == SENDS | {"data": "none"}
-    assert list(fix.changed) == ["data"]
+def test_weighted_kappa_of_a_table_worked_out_by_hand():
+    # Observed cost (2 * 1 + 1 * 4) / 10 = 0.6; by chance (1*4*3 + 4*4*2 + 1*3*5 + 1*3*2 + 4*3*5 + 1*3*3) / 100 = 1.34.
+    found = cohen_kappa(np.array([[3, 1, 0], [1, 2, 0], [1, 0, 2]]), quadratic=True)
+    assert found.value == pytest.approx(1 - 0.6 / 1.34, abs=1e-12)
 
 
-def test_tools_whose_arguments_decide_are_left_to_people(tmp_path, catalogue):
-    found = corrections(
-        [compared(*(pair(n, tool, LOCAL) for tool in ("bash", "bad\nname") for n in range(3)))], catalogue
-    )
-    assert found.tools == ()
-    assert "looks at the arguments" in found.by_hand["bash"]
-    text = render_additions(found, 3)
-    assert "# bash: corrected" in text
-    (tmp_path / "ours.toml").write_text(text)
-    assert load_catalogue(additions=[tmp_path / "ours.toml"]).tools.keys() == catalogue.tools.keys()
+@given(st.integers(2, 5).flatmap(lambda n: arrays(np.int64, (n, n), elements=st.integers(0, 30))))
+def test_kappa_and_its_resamples_agree_with_scikit_learn(table):
+    one, other = judged_levels(table)
+    for quadratic, weights in ((False, None), (True, "quadratic")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            expected = cohen_kappa_score(one, other, weights=weights) if len(one) else nan
+        assert cohen_kappa(table, quadratic=quadratic).value == pytest.approx(
+            expected, abs=1e-12, nan_ok=True
+        )
 
 
-def test_a_tool_whose_name_cannot_be_shown_is_named_otherwise_and_never_corrected(catalogue):
-    traces = [trace(n, ["send\x1b[2J", "x" * 999]) for n in range(4)]
-    tools = {call.tool for call in drawn(traces, 10).calls}
-    assert tools == {UNSHOWN + "send<U+001B>[2J", UNSHOWN + "x" * MAX_TOOL}
-    found = corrections([compared(*(pair(n, tool, LOCAL) for tool in tools for n in range(3)))], catalogue)
-    assert found.tools == ()
-    assert found.by_hand.keys() == tools
+def test_the_bootstrap_meets_the_large_sample_error_on_many_calls():
+    # The standard error of Fleiss, Cohen and Everitt (1969) for the worked example, 40 times as many calls.
+    found = cohen_kappa(40 * np.array([[75, 1, 4], [5, 4, 1], [0, 0, 10]]))
+    low, high = found.interval()
+    assert (high - low) / (2 * 1.96) == pytest.approx(0.0877 / sqrt(40), rel=0.08)
 
 
-@given(st.text(min_size=1, max_size=40))
-def test_no_name_of_a_tool_can_break_out_of_the_file(catalogue, name):
-    import tomllib  # noqa: PLC0415
-
-    found = corrections([compared(*(pair(n, name, LOCAL) for n in range(3)))], catalogue)
-    data = tomllib.loads(render_additions(found, 3))
-    assert [names for entry in data.get("tools", []) for names in entry["names"]] == [
-        fix.tool for fix in found.tools
-    ]
-
-
-# -- the page -------------------------------------------------------------------------------------------
-
-
-class Tags(HTMLParser):
-    """Elements with their attributes, and the text of scripts and styles."""
-
-    def __init__(self, text):
-        super().__init__()
-        self.elements, self.texts, self._open = [], {}, ""
-        self.feed(text)
-        self.close()
-
-    def handle_starttag(self, tag, attrs):
-        attributes = dict(attrs)
-        self.elements.append((tag, attributes))
-        self._open = f"{tag} {attributes.get('id', '')}".strip() if tag in {"script", "style"} else ""
-
-    def handle_endtag(self, tag):
-        self._open = ""
-
-    def handle_data(self, data):
-        if self._open:
-            self.texts[self._open] = self.texts.get(self._open, "") + data
-
-
-@pytest.fixture(scope="module")
-def hostile_traces():
-    steps = (Step(ToolCall(HOSTILE, {"x": HOSTILE}), HOSTILE), Step(ToolCall("send"), "sent"))
-    return [Trace(f"{n}", steps, source="<own>", prompt=HOSTILE) for n in range(3)]
-
-
-def page_of(traces, **options):
-    sample = drawn(traces, 10)
-    excerpts = {call.id: excerpt(one, at) for call, one, at in found_calls(traces, sample.calls)}
-    return sample, render_page(sample.calls, excerpts, SCALES, **options)
-
-
-def test_the_page_allows_its_own_script_and_style_and_nothing_else(hostile_traces):
-    _, page = page_of(hostile_traces)
-    tags = Tags(page)
-    (policy,) = [a["content"] for tag, a in tags.elements if a.get("http-equiv") == "Content-Security-Policy"]
-    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
-
-    def source(text):
-        return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-    assert rules == {
-        "default-src": "'none'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-        "script-src": source(tags.texts["script"]),
-        "style-src": source(tags.texts["style"]),
-    }
-    assert len([tag for tag, _ in tags.elements if tag == "script"]) == 2  # the data, and the page's own
-    assert not [a for _, a in tags.elements if {"src", "href", "style"} & a.keys()]
-    assert not [name for _, a in tags.elements for name in a if name.startswith("on")]
-    assert not re.search(r"https?://|innerHTML|insertAdjacent|document\.write|eval\(", page)
-
-
-def test_the_page_holds_what_traces_say_as_data_only(hostile_traces):
-    sample, page = page_of(hostile_traces)
-    embedded = Tags(page).texts["script data"]
-    assert not set("<>&\u2028") & set(embedded)
-    data = json.loads(embedded)
-    assert [call["id"] for call in data["calls"]] == [call.id for call in sample.calls]
-    assert data["calls"][0]["task"] == HOSTILE.replace("\u2028", "<U+2028>")
-    assert [one["levels"] for one in data["dimensions"]] == [list(levels) for levels in SCALES.values()]
-    assert [one["column"] for one in data["dimensions"]] == ["data", "tool_level", "reversibility"]
-    assert "alert(1)" not in page.replace(embedded, "")
-
-
-def test_the_page_is_blind_unless_effects_are_asked_for(hostile_traces):
-    _, blind = page_of(hostile_traces)
-    assert not any("program" in call for call in json.loads(Tags(blind).texts["script data"])["calls"])
-    sample, shown = page_of(hostile_traces, include_effects=True)
-    first = json.loads(Tags(shown).texts["script data"])["calls"][0]
-    assert first["program"] == dict(sample.calls[0].effect.levels)
-
-
-def test_the_same_calls_give_the_same_page_and_other_calls_another_place_to_keep_decisions(hostile_traces):
-    one, again, other = (page_of(traces)[1] for traces in (hostile_traces, hostile_traces, many()))
-    assert one == again
-    keys = [json.loads(Tags(page).texts["script data"])["key"] for page in (one, other)]
-    assert keys[0] != keys[1]
+@pytest.mark.parametrize("table", [[[0, 0], [0, 0]], [[7, 0], [0, 0]]])
+def test_where_nothing_varies_kappa_is_undefined(table):
+    found = cohen_kappa(np.array(table))
+    assert isnan(found.value)
+    assert isnan(found.interval()[0])

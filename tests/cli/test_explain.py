@@ -1,14 +1,14 @@
-"""``safetydrift effect``, ``explain`` and ``catalogue check``: what a script and a person are told about a call."""
+"""``safetydrift explain`` and ``catalogue check``: what a person and a script are told about a call."""
 
 import json
 
 import pytest
-from tests.cli.test_cli import safetydrift as run_cli
+from tests.cli.running import safetydrift as run_cli
 
 
 def effects(*calls, args=()):
     given = "".join((call if isinstance(call, str) else json.dumps(call)) + "\n" for call in calls)
-    done = run_cli("effect", *args, stdin=given)
+    done = run_cli("explain", "--json", *args, stdin=given)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -73,6 +73,12 @@ def test_explain_says_it_in_words():
     assert done.returncode == 0
     assert "credential_leak" in done.stdout
     assert "Because" in done.stdout
+
+
+def test_without_a_tool_there_is_nothing_to_explain_in_words():
+    done = run_cli("explain")
+    assert done.returncode == 2
+    assert "name a tool; or give --json" in done.stderr
 
 
 def test_explain_takes_arguments_by_name_and_as_json():
