@@ -10,7 +10,7 @@ from safetydrift.cli.app import app
 
 
 def run(*words):
-    return CliRunner().invoke(app, ["scenario", *map(str, words)])
+    return CliRunner().invoke(app, ["study", "scenario", *map(str, words)])
 
 
 def test_list_shows_all_of_them_or_a_category():
@@ -61,6 +61,7 @@ def test_the_tools_are_listed(words):
 def test_collecting_from_the_command_line(tmp_path):
     pytest.importorskip("inspect_ai")
     words = [
+        "study",
         "collect",
         "-o",
         tmp_path / "logs",
@@ -86,5 +87,5 @@ def test_what_inspect_is_needed_for_names_the_extra(monkeypatch, tmp_path):
     for module in [name for name in sys.modules if name.startswith("safetydrift.study.scenarios.")]:
         if module.rpartition(".")[2] in {"collection", "tasks", "trial", "approval", "simulated"}:
             monkeypatch.delitem(sys.modules, module)
-    done = CliRunner().invoke(app, ["collect", "-o", str(tmp_path)])
+    done = CliRunner().invoke(app, ["study", "collect", "-o", str(tmp_path)])
     assert isinstance(done.exception, ImportError)

@@ -10,13 +10,17 @@ pytest.importorskip("inspect_ai")
 pytest.importorskip("matplotlib")
 pytest.importorskip("sklearn")
 
+from tests.cli.running import safetydrift
+
 from safetydrift.effects.boundary import Boundary
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
+from safetydrift.evaluation.document import Drawing, Table, to_html
+from safetydrift.evaluation.figures import encoded
 from safetydrift.evaluation.rate import Rate
-from safetydrift.formats import load_catalogue, load_space
+from safetydrift.formats import load_catalogue, load_space, write_traces
 from safetydrift.states.trajectory import Notion
-from safetydrift.study.reproduction import column, page, side_by_side
+from safetydrift.study.reproduction import HEADINGS, REMARKS, column, report, side_by_side
 from safetydrift.study.scenarios import load_scenarios
 from safetydrift.study.scenarios.behaviour import SimulatedAgent
 from safetydrift.study.scenarios.rehearsal import Sandbox
@@ -28,9 +32,9 @@ def space():
 
 
 @pytest.fixture(scope="module")
-def simulated(space):
-    labeler = Labeler(load_catalogue(), Boundary(domains=("harbourline.example",)))
-    runs = []
+def traces():
+    """Two runs of every scenario by the simulated agent, without Inspect."""
+    made = []
     for scenario in load_scenarios():
         for seed in range(2):
             agent, sandbox = SimulatedAgent(scenario, "over-helpful", seed), Sandbox(scenario, seed)
@@ -38,14 +42,18 @@ def simulated(space):
             while action.tool:
                 step = sandbox.call(action.tool, action.args)
                 action = agent.next("done" if step.error is None else "failed")
-            runs.append(
-                label_trace(sandbox.trace(f"{scenario.id}/{seed}", model="simulated"), labeler, space)
-            )
-    return column("simulated", runs, space, Notion.LABEL)
+            made.append(sandbox.trace(f"{scenario.id}/{seed}", model="simulated"))
+    return made
 
 
-def test_published_figures_stand_beside_ours(simulated, space):
-    table = side_by_side([simulated], space, Notion.LABEL)
+@pytest.fixture(scope="module")
+def simulated(space, traces):
+    labeler = Labeler(load_catalogue(), Boundary(domains=("harbourline.example",)))
+    return column("simulated", [label_trace(one, labeler, space) for one in traces], space, Notion.LABEL)
+
+
+def test_published_figures_stand_beside_ours(simulated):
+    table = side_by_side([simulated])
     rows = {row[0]: row[1:] for row in table.rows}
     assert table.columns == ("figure", "published", "simulated")
     assert rows["runs"] == (357, 100)
@@ -54,24 +62,59 @@ def test_published_figures_stand_beside_ours(simulated, space):
     assert (published, ours.total) == (Rate(80, 100), 20)
 
 
-def test_the_page_holds_every_table_and_escapes_what_it_is_given(simulated, space):
-    tables = [("<Side>", side_by_side([simulated], space, Notion.LABEL))]
-    text = page([*tables, *simulated.analyses.items()], None, ["a < b"])
-    assert "&lt;Side&gt;" in text
-    assert "a &lt; b" in text
-    assert text.count("<table>") == 1 + len(simulated.analyses)
-    assert "http" not in text.replace("http://www.w3.org", "")
+def test_the_report_holds_every_table_of_the_paper_and_says_what_runs_they_are_of(simulated):
+    document = report([simulated], None)
+    assert [section.heading for section in document.sections] == ["Side by side", *HEADINGS.values()]
+    assert list(document.parts(Table)) == [
+        side_by_side([simulated]),
+        *(simulated.analyses[one] for one in HEADINGS),
+    ]
+    text = to_html(document)
+    assert text.count("<table>") == 1 + len(HEADINGS)
+    assert all(remark.replace("'", "&#39;") in text for remark in REMARKS)
+
+
+def test_the_seven_figures_of_the_paper_are_drawn_on_the_runs(simulated):
+    drawings = {one.key: one for one in simulated.document().parts(Drawing)}
+    assert {
+        "matrix",
+        "horizons",
+        "horizons-by-category",
+        "thresholds",
+        "lead-times",
+        "ablation",
+        "learning-curve",
+    } <= set(drawings)
+    drawn = encoded(drawings["thresholds"].draw(), "svg").decode()
+    assert "published, detected" in drawn
+    assert "published, false alarms" in drawn
+
+
+def test_the_study_is_repeated_on_traces_of_ones_own(traces, tmp_path):
+    write_traces(traces, tmp_path / "own.jsonl")
+    words = ("study", "reproduce", "-o", "out", "--logs", "own.jsonl", "--real", "0")
+    done = safetydrift(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "Published, and what our runs give" in done.stdout
+    found = json.loads((tmp_path / "out" / "report.json").read_text())
+    (table,) = found["sections"]["Side by side"]
+    assert table["rows"][0] == {"figure": "runs", "published": 357, "collected": 100}
+    assert (tmp_path / "out" / "report.html").read_text().startswith("<!doctype html>")
+    assert (tmp_path / "out" / "collected" / "learning-curve.svg").stat().st_size > 0
+    assert "fig" in (tmp_path / "out" / "collected" / "evaluation.html").read_text()
 
 
 @pytest.mark.long
 def test_one_command_does_it_all(tmp_path):
-    words = ["reproduce", "-o", tmp_path / "study", "--epochs", "2", "--real", "300", "--json"]
+    words = ["study", "reproduce", "-o", tmp_path / "study", "--epochs", "2", "--real", "300", "--json"]
     done = run(
         [sys.executable, "-m", "safetydrift", *map(str, words)], capture_output=True, check=True, timeout=600
     )
     found = json.loads(done.stdout)
-    assert found["The monitor in the loop"]["simulated"]
-    assert found["Side by side"]["rows"][0]["simulated"] == 100
+    (table,) = found["sections"]["Side by side"]
+    assert table["rows"][0]["simulated"] == 100
+    (tried,) = found["sections"]["The monitor in the loop"]
+    assert "simulated runs of" in tried["title"]
     for name in (
         "report.html",
         "report.json",

@@ -17,6 +17,7 @@ from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageU
 from inspect_ai.tool import ToolCall, ToolCallError  # noqa: E402
 
 from safetydrift.cli.app import app  # noqa: E402
+from safetydrift.evaluation.rate import plain  # noqa: E402
 from safetydrift.study.scenarios import load_scenario, load_scenarios  # noqa: E402
 from safetydrift.study.scenarios.approval import monitor_approver  # noqa: E402
 from safetydrift.study.scenarios.tasks import replayed  # noqa: E402
@@ -111,8 +112,8 @@ def test_a_trial_runs_every_arm_and_is_not_run_twice(tmp_path):
     assert found.arms["none"].prevented.value == 0
     assert found.arms["block"].violated.value <= found.arms["none"].violated.value
     again = run_trial(tmp_path, "simulated/over-helpful", epochs=1, scenarios=few)
-    assert json.dumps(found.as_dict()) == json.dumps(again.as_dict())
+    assert json.dumps(plain(found)) == json.dumps(plain(again))
 
 
 def test_the_verb_explains_itself():
-    assert "safetydrift trial" in CliRunner().invoke(app, ["trial", "--help"]).output
+    assert "safetydrift study trial" in CliRunner().invoke(app, ["study", "trial", "--help"]).output

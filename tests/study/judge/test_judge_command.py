@@ -4,7 +4,8 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from safetydrift.cli.judge import judge
+from safetydrift.cli.label import label as plain_label
+from safetydrift.cli.study.judge import judge
 
 from safetydrift.cli.evaluate import evaluate
 from safetydrift.effects.labeler import Labeler
@@ -53,7 +54,16 @@ def test_calls_that_no_rule_decides_are_asked_once_each(record, provider, answer
     assert len(provider.requests) == 4
     labeler = judged(Labeler(load_catalogue()), RecordedJudge(answers))
     assert [labeler.propose(call).source for call in (*ODD, PLAIN)] == ["judge"] * 4 + ["rule"]
-    assert labeler.tally.cached == 4
+    assert labeler.tally["answered"] == 4
+
+
+def test_runs_are_labelled_with_what_was_recorded(record, traces, answers, tmp_path):
+    record()
+    sources = []
+    for verb, more in ((judge, ["label", "--answers", answers]), (plain_label, [])):
+        done = CliRunner().invoke(verb, [*map(str, more), str(traces), "--json"], catch_exceptions=False)
+        sources.append(json.loads(done.stdout)["layers"])
+    assert sources == [{"judge": 5, "rule": 1}, {"default": 5, "rule": 1}]
 
 
 def test_every_call_may_be_asked(record, provider):

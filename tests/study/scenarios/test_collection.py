@@ -1,5 +1,6 @@
 """The scenarios under Inspect, with the simulated agent: the task, its scorer, collection and what it leaves behind."""
 
+import json
 import os
 import signal
 import subprocess
@@ -18,8 +19,9 @@ from safetydrift.errors import ScenarioError  # noqa: E402
 from safetydrift.formats import read_traces  # noqa: E402
 from safetydrift.study.scenarios import load_scenario  # noqa: E402
 from safetydrift.study.scenarios.behaviour import SimulatedAgent  # noqa: E402
-from safetydrift.study.scenarios.collection import MANIFEST, collect, describe, read_manifest, written  # noqa: E402
+from safetydrift.study.scenarios.collection import Collected, collect  # noqa: E402
 from safetydrift.study.scenarios.rehearsal import Sandbox  # noqa: E402
+from safetydrift.trace import Ending  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -62,28 +64,6 @@ def test_the_same_folder_is_not_run_again(collected):
     assert {path.name: path.stat().st_mtime_ns for path in folder.glob("*.eval")} == before
 
 
-def test_a_manifest_describes_the_folder_and_notices_changes(collected, tmp_path):
-    folder, _ = collected
-    manifest = read_manifest(folder)
-    assert manifest.simulated
-    assert [(log.model, log.runs) for log in manifest.logs] == [("simulated/mixed", 20)]
-    assert describe(folder, manifest.description) == manifest
-    (log,) = folder.glob("*.eval")
-    (tmp_path / log.name).write_bytes(log.read_bytes() + b" ")
-    (tmp_path / MANIFEST).write_text(written(manifest))
-    with pytest.raises(ScenarioError, match="digest differs"):
-        read_manifest(tmp_path)
-    (tmp_path / log.name).unlink()
-    with pytest.raises(ScenarioError, match="there is no log"):
-        read_manifest(tmp_path)
-    (tmp_path / MANIFEST).write_text(written(manifest).replace("recorded/1", "recorded/9"))
-    with pytest.raises(ScenarioError, match="its format is"):
-        read_manifest(tmp_path)
-    (tmp_path / MANIFEST).write_text("x = 1")
-    with pytest.raises(ScenarioError, match=MANIFEST):
-        read_manifest(tmp_path)
-
-
 def test_one_scenario_of_ones_own_can_be_collected(tmp_path):
     from importlib import resources  # noqa: PLC0415
 
@@ -99,22 +79,71 @@ def test_a_category_that_is_not_there_is_refused(tmp_path):
         collect(tmp_path, "simulated/mixed", category="none")
 
 
-def test_a_collection_that_is_killed_goes_on(tmp_path):
-    words = ["collect", "-o", tmp_path, "--category", "database_administration", "--epochs", "12", "-q"]
-    command = [sys.executable, "-m", "safetydrift", *map(str, words)]
-    with subprocess.Popen(command, start_new_session=True) as running:
-        deadline = time.monotonic() + 60
-        while (
-            not any(path.stat().st_size > 20_000 for path in tmp_path.glob("*.eval"))
-            and time.monotonic() < deadline
-        ):
-            time.sleep(0.05)
-        os.killpg(running.pid, signal.SIGKILL)
-    kept = {trace.id for trace in read_traces(tmp_path)}
-    assert 0 < len(kept) < 60
-    subprocess.run(command, check=True, timeout=120)
-    reader = read_traces(tmp_path)
+def began(folder, *options):
+    """Begin to collect in a process of its own, and wait until some runs have ended."""
+    words = [
+        "study",
+        "collect",
+        "-o",
+        folder,
+        "--category",
+        "database_administration",
+        "--epochs",
+        "12",
+        *options,
+    ]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "safetydrift", *map(str, words)],
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell that runs the tests in the background has them ignore interruptions, and their children with them.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
+    )
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not any(
+        log.stat().st_size > 20_000 for log in folder.glob("*.eval")
+    ):
+        time.sleep(0.05)
+    return running
+
+
+def goes_on(folder, kept):
+    """Check that the same call makes the runs that are missing, and no others."""
+    done = collect(folder, "simulated/mixed", category="database_administration", epochs=12)
+    assert (done.complete, done.interrupted, done.runs) == (True, False, 60)
+    reader = read_traces(folder)
     ids = {trace.id for trace in reader}
     assert len(ids) == 60
     assert kept <= ids
     assert reader.report.duplicate_ids == 0
+
+
+def test_a_collection_that_is_killed_goes_on(tmp_path):
+    with began(tmp_path, "-q") as running:
+        os.killpg(running.pid, signal.SIGKILL)
+        running.communicate()
+    kept = {trace.id for trace in read_traces(tmp_path)}
+    assert 0 < len(kept) < 60
+    goes_on(tmp_path, kept)
+
+
+def test_an_interrupted_collection_says_so_and_goes_on(tmp_path):
+    with began(tmp_path, "--json") as running:
+        running.send_signal(signal.SIGINT)
+        told, remarks = running.communicate(timeout=60)
+    assert running.returncode == 130, remarks
+    assert json.loads(told)["complete"] is False
+    assert "not every run was made; the same command goes on" in remarks
+    traces = list(read_traces(tmp_path))
+    assert json.loads(told)["runs"] == len(traces) < 60
+    goes_on(tmp_path, {trace.id for trace in traces if trace.ending is Ending.COMPLETED})
+
+
+def test_what_was_interrupted_is_not_taken_for_whole(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        Collected(complete=False, interrupted=True, runs=3, logs=()).whole()
+    with pytest.raises(ScenarioError, match="only 3 runs were made"):
+        Collected(complete=False, interrupted=False, runs=3, logs=()).whole()
+    assert Collected(complete=True, interrupted=False, runs=3, logs=(tmp_path,)).whole() == (tmp_path,)

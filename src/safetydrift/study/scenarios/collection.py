@@ -2,21 +2,17 @@
 
 Inspect runs them and writes the logs; every run is in its log as soon as it has ended, so that a collection that is
 killed loses the runs in flight and no others. Calling again with the same folder goes on where it stopped; a folder
-is for one agent and one setting. It gets a manifest (``manifest.toml``) that says what is in it; recorded runs from
-elsewhere are folders of the same shape.
+is for one agent and one setting.
 """
 
 from __future__ import annotations
 
-import hashlib
 import sys
-import tomllib
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 from inspect_ai import eval_set
 from inspect_ai.log import list_eval_logs, read_eval_log
 
@@ -28,41 +24,8 @@ from safetydrift.study.scenarios.tasks import scenarios
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-MANIFEST = "manifest.toml"
-MANIFEST_FORMAT = "safetydrift.recorded/1"
 SIMULATED = "simulated/"
 Display = Literal["full", "rich", "plain", "log", "none"]
-
-
-class LogEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A log of a manifest: its name, what it holds, and its digest."""
-
-    file: str
-    model: str
-    runs: int
-    sha256: str
-
-
-class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a folder of recorded runs says of itself.
-
-    Parameters
-    ----------
-    description
-        Where the runs come from, in a sentence.
-    simulated
-        Whether the agent was simulated.
-    logs
-        The logs that belong to it.
-    license
-        Under which others may use them; empty where nobody else is meant to.
-    """
-
-    format: str
-    description: str
-    simulated: bool
-    logs: tuple[LogEntry, ...]
-    license: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,13 +135,12 @@ def collect(
     except KeyboardInterrupt:
         interrupted = True
     _drop_superseded(folder)
-    manifest = describe(folder, f"Collected by safetydrift with {model}, seed {seed}.")
-    (folder / MANIFEST).write_text(written(manifest), "utf-8")
-    logs = tuple(folder / log.file for log in manifest.logs)
+    logs = tuple(sorted(folder.glob("*.eval")))
     # Inspect may say that it succeeded when it was stopped: what it wrote is what counts.
     headers = [read_eval_log(str(log), header_only=True) for log in logs]
     interrupted |= "cancelled" in {log.eval.task_id: log.status for log in headers}.values()
-    runs, wanted = sum(log.runs for log in manifest.logs), epochs * sum(len(one.dataset) for one in tasks)
+    runs = sum(log.results.completed_samples for log in headers if log.results is not None)
+    wanted = epochs * sum(len(one.dataset) for one in tasks)
     return Collected(complete and not interrupted and runs >= wanted, interrupted, runs, logs)
 
 
@@ -193,63 +155,3 @@ def _drop_superseded(folder: Path) -> None:
 
 def _local(location: str) -> Path:
     return Path(location.removeprefix("file://"))
-
-
-def describe(folder: Path, description: str, license: str = "") -> Manifest:  # noqa: A002  # what it is called
-    """Return the manifest of the logs in a folder."""
-    entries = []
-    for path in sorted(folder.glob("*.eval")):
-        log = read_eval_log(str(path), header_only=True)
-        runs = log.results.completed_samples if log.results is not None else 0
-        entries.append(LogEntry(path.name, str(log.eval.model), runs, _digest(path)))
-    simulated = any(entry.model.startswith(SIMULATED) for entry in entries)
-    return Manifest(MANIFEST_FORMAT, description, simulated, tuple(entries), license)
-
-
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def written(manifest: Manifest) -> str:
-    """Return a manifest as TOML."""
-    quoted = msgspec.json.encode
-    lines = [
-        f"format = {quoted(manifest.format).decode()}",
-        f"description = {quoted(manifest.description).decode()}",
-        f"license = {quoted(manifest.license).decode()}",
-        f"simulated = {str(manifest.simulated).lower()}",
-    ]
-    for log in manifest.logs:
-        lines += [
-            "",
-            "[[logs]]",
-            f"file = {quoted(log.file).decode()}",
-            f"model = {quoted(log.model).decode()}",
-            f"runs = {log.runs}",
-            f'sha256 = "{log.sha256}"',
-        ]
-    return "\n".join(lines) + "\n"
-
-
-def read_manifest(folder: Path) -> Manifest:
-    """Return the manifest of a folder of recorded runs, after comparing it with what lies there.
-
-    Raises
-    ------
-    ScenarioError
-        If there is none, it is not well formed, or a log is missing or another than it says.
-    """
-    path = folder / MANIFEST
-    try:
-        manifest = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Manifest)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
-        raise ScenarioError(f"{path}: {error}") from error
-    if manifest.format != MANIFEST_FORMAT:
-        raise ScenarioError(f"{path}: its format is {manifest.format!r}, not {MANIFEST_FORMAT!r}")
-    for log in manifest.logs:
-        file = folder / log.file
-        if Path(log.file).name != log.file or not file.is_file():
-            raise ScenarioError(f"{path}: there is no log {log.file!r} beside it")
-        if _digest(file) != log.sha256:
-            raise ScenarioError(f"{file}: not the log that the manifest names; its digest differs")
-    return manifest
