@@ -84,7 +84,7 @@ def installed_by(*extras):
         requirement = waiting.pop()
         name = normal(requirement)
         if name == "safetydrift":
-            for extra in re.search(r"\[(.*)\]", requirement)[1].split(","):
+            for extra in requirement.partition("[")[2].partition("]")[0].split(","):
                 waiting += optional[extra.strip()]
         elif name not in found:
             found.add(name)

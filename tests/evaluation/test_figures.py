@@ -99,8 +99,9 @@ def test_lead_times_beyond_the_last_bar_are_gathered_not_dropped():
 
 def test_a_recall_curve_goes_from_everything_alarms_to_nothing_does():
     (line,) = DRAW["recall"]("ours").axes[0].lines
-    np.testing.assert_allclose(line.get_xdata() ** 2, [1, 0.4, 0, 0])
-    np.testing.assert_allclose(line.get_ydata(), [1, 0.75, 0.25, 0])
+    across, up = line.get_xydata().T  # type: ignore[union-attr]  # as an array
+    np.testing.assert_allclose(across**2, [1, 0.4, 0, 0])
+    np.testing.assert_allclose(up, [1, 0.75, 0.25, 0])
 
 
 @pytest.mark.parametrize("draw", [figures.recall_figure, figures.reliability_figure, figures.horizons_figure])

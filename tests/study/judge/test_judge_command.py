@@ -4,10 +4,10 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from safetydrift.cli.label import label as plain_label
-from safetydrift.cli.study.judge import judge
 
 from safetydrift.cli.evaluate import evaluate
+from safetydrift.cli.label import label as plain_label
+from safetydrift.cli.study.judge import judge
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import JudgeError, JudgeFileError, JudgeSettingsError, NoRunsError
 from safetydrift.formats import load_catalogue, write_traces
