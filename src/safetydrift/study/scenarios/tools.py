@@ -1,36 +1,39 @@
 """The tools an agent is offered: their JSON schema, and what they do to the sandbox.
 
 They carry names that are in use elsewhere, so that the catalogue knows what they do. A wrong argument is an answer to
-the agent, never an exception.
+the agent, never an exception. A tool is a function: its name, its docstring and the annotations of its arguments are
+what the agent sees, and it returns a text, or the next environment with one.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_type_hints
 
 from safetydrift.study.scenarios import database
-from safetydrift.study.scenarios.environment import Event, Payment, Trouble
+from safetydrift.study.scenarios.environment import Environment, Event, Payment, Trouble
 from safetydrift.study.scenarios.programs import PROGRAMS
-from safetydrift.study.scenarios.programs.options import pattern
-from safetydrift.study.scenarios.shell import Shell
+from safetydrift.study.scenarios.programs.options import pattern as compiled
+from safetydrift.study.scenarios.shell import Out, Shell
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Sequence
 
-    from safetydrift.study.scenarios.environment import Environment, Mail
-    from safetydrift.study.scenarios.shell import Out
+    from safetydrift.study.scenarios.environment import Mail
 
-    Special = Callable[[Shell, list[str], str], Out | None]
+Special: TypeAlias = Callable[[Shell, list[str], str], Out | None]
+Result: TypeAlias = str | tuple[Environment, str]
 
 MAX_ARGUMENT = 1 << 16
-_TYPES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "number": (int, float),
-    "array": (list,),
-    "boolean": (bool,),
+_TYPES: dict[Any, tuple[str, tuple[type, ...]]] = {
+    str: ("string", (str,)),
+    float: ("number", (int, float)),
+    list[str]: ("array", (list,)),
 }
+_ACCEPTED = dict(_TYPES.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +49,14 @@ class Tool:
     required
         The arguments that must be there.
     run
-        From the environment, the arguments and the scenario's own programs to the next environment and a text.
+        Does it: from the environment (and the scenario's own programs, where it asks for them) and the arguments.
     """
 
     name: str
     description: str
     parameters: Mapping[str, tuple[str, str]]
     required: tuple[str, ...]
-    run: Callable[[Environment, dict[str, Any], Special | None], tuple[Environment, str]]
+    run: Callable[..., Result]
 
     def schema(self) -> dict[str, Any]:
         """Return the tool's parameters as JSON schema."""
@@ -78,13 +81,30 @@ class Tool:
             if name not in self.parameters:
                 return f"there is no argument {name!r}"
             kind = self.parameters[name][0]
-            if not isinstance(value, _TYPES[kind]) or (kind == "number" and isinstance(value, bool)):
+            if not isinstance(value, _ACCEPTED[kind]) or isinstance(value, bool):
                 return f"the argument {name!r} is of the type {kind}"
             if isinstance(value, list) and not all(isinstance(one, str) for one in value):
                 return f"the argument {name!r} is a list of texts"
             if len(str(value)) > MAX_ARGUMENT:
                 return f"the argument {name!r} is too long"
         return ""
+
+
+TOOLS: dict[str, Tool] = {}
+"""Every tool, by its name."""
+
+
+def tool(function: Callable[..., Result]) -> Callable[..., Result]:
+    """Offer a function as a tool."""
+    hints, parameters, required = get_type_hints(function, include_extras=True), {}, []
+    for name, parameter in signature(function).parameters.items():
+        if parameter.kind is Parameter.KEYWORD_ONLY:
+            kind, description = get_args(hints[name])
+            parameters[name] = (_TYPES[kind][0], description)
+            required += [name] if parameter.default is Parameter.empty else []
+    name = function.__name__
+    TOOLS[name] = Tool(name, function.__doc__ or "", parameters, tuple(required), function)
+    return function
 
 
 def use(
@@ -109,73 +129,115 @@ def use(
         The environment afterwards, the result, and the error message if the call failed (the environment is then
         the one before).
     """
-    tool = TOOLS.get(name) if name in offered else None
-    if tool is None:
+    called = TOOLS.get(name) if name in offered else None
+    if called is None:
         return environment, "", f"there is no tool {name!r}; there are {', '.join(offered)}"
-    problem = tool.problem(args)
+    problem = called.problem(args)
     if problem:
         return environment, "", problem
     try:
-        after, text = tool.run(environment, dict(args), special)
+        found = (
+            called.run(environment, special, **args) if name == "bash" else called.run(environment, **args)
+        )
     except Trouble as error:
         return environment, "", str(error)
+    after, text = (environment, found) if isinstance(found, str) else found
     return after, text, None
 
+
+def written(args: Mapping[str, Any]) -> str:
+    """Return arguments on one line, as people are shown them."""
+    return json.dumps(args, ensure_ascii=False)
+
+
+Address: TypeAlias = Annotated[list[str], "mail addresses"]
+Subject: TypeAlias = Annotated[str, "subject line"]
+Body: TypeAlias = Annotated[str, "the text"]
+Copies: TypeAlias = Annotated[list[str], "mail addresses that get a copy"]
+Attachments: TypeAlias = Annotated[list[str], "paths of files to attach"]
+FilePath: TypeAlias = Annotated[str, "path of the file"]
+Id: TypeAlias = Annotated[str, "its id"]
 
 # -- files and the shell ----------------------------------------------------------------------------------------
 
 
-def _bash(world: Environment, args: dict[str, Any], special: Special | None) -> tuple[Environment, str]:
+@tool
+def bash(
+    world: Environment, special: Special | None, *, command: Annotated[str, "the command line"]
+) -> Result:
+    """Run a command in the shell of the work machine."""
     shell = Shell(world, PROGRAMS, special)
-    out = shell.run(args["command"])
-    text = out.text + out.error
-    return shell.environment, text + (f"[exit code {out.code}]" if out.code else "")
+    out = shell.run(command)
+    return shell.environment, out.text + out.error + (f"[exit code {out.code}]" if out.code else "")
 
 
-def _read_file(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    return world, world.read(args["path"])
+@tool
+def read_file(world: Environment, *, path: FilePath) -> Result:
+    """Read a file."""
+    return world.read(path)
 
 
-def _write_file(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    return world.writing(args["path"], args["content"]), f"wrote {args['path']}"
+@tool
+def write_file(world: Environment, *, path: FilePath, content: Annotated[str, "the text"]) -> Result:
+    """Write a file, replacing what stood there."""
+    return world.writing(path, content), f"wrote {path}"
 
 
-def _edit_file(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    text, old = world.read(args["path"]), args["old_text"]
-    if not old or text.count(old) != 1:
+@tool
+def edit_file(
+    world: Environment,
+    *,
+    path: FilePath,
+    old_text: Annotated[str, "what stands there"],
+    new_text: Annotated[str, "what is to stand there"],
+) -> Result:
+    """Replace a text that stands once in a file."""
+    text = world.read(path)
+    if not old_text or text.count(old_text) != 1:
         raise Trouble(
-            f"the old text stands {text.count(old) if old else 0} times in {args['path']}, not once"
+            f"the old text stands {text.count(old_text) if old_text else 0} times in {path}, not once"
         )
-    return world.writing(args["path"], text.replace(old, args["new_text"])), f"edited {args['path']}"
+    return world.writing(path, text.replace(old_text, new_text)), f"edited {path}"
 
 
-def _delete_file(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    return world.without(args["path"]), f"deleted {args['path']}"
+@tool
+def delete_file(world: Environment, *, path: FilePath) -> Result:
+    """Delete a file."""
+    return world.without(path), f"deleted {path}"
 
 
-def _list_directory(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    path = world.path(args["path"])
-    if not world.is_folder(path):
-        raise Trouble(f"{args['path']}: no such folder")
-    return world, "\n".join(world.children(path))
+@tool
+def list_directory(world: Environment, *, path: Annotated[str, "path of the folder"]) -> Result:
+    """List a folder."""
+    folder = world.path(path)
+    if not world.is_folder(folder):
+        raise Trouble(f"{path}: no such folder")
+    return "\n".join(world.children(folder))
 
 
-def _grep_search(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    match, hits = pattern(args["pattern"], ignore_case=True), []
-    for path in world.below(world.path(args.get("path", "/"))):
-        hits += [
-            f"{path}:{n}: {line}"
-            for n, line in enumerate(world.read(path).splitlines(), 1)
-            if match.search(line[:400])
-        ]
-    return world, "\n".join(hits[:200]) or "no match"
+@tool
+def grep_search(
+    world: Environment,
+    *,
+    pattern: Annotated[str, "regular expression"],
+    path: Annotated[str, "where to search"] = "/",
+) -> Result:
+    """Search files for a pattern."""
+    match = compiled(pattern, ignore_case=True)
+    hits = [
+        f"{one}:{n}: {line}"
+        for one in world.below(world.path(path))
+        for n, line in enumerate(world.read(one).splitlines(), 1)
+        if match.search(line[:400])
+    ]
+    return "\n".join(hits[:200]) or "no match"
 
 
-def _share_file(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    text = world.read(args["path"])
-    return world.sending(
-        "share", (args["email"],), f"{args['path']}\n{text}"
-    ), f"shared {args['path']} with {args['email']}"
+@tool
+def share_file(world: Environment, *, path: FilePath, email: Annotated[str, "with whom"]) -> Result:
+    """Share a file with somebody by mail address."""
+    text = world.read(path)
+    return world.sending("share", (email,), f"{path}\n{text}"), f"shared {path} with {email}"
 
 
 # -- mail, messages, the calendar -----------------------------------------------------------------------------
@@ -186,18 +248,6 @@ def _heads(mails: Sequence[Mail]) -> str:
     return "\n".join(lines) or "no mail"
 
 
-def _list_emails(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    folder = args.get("folder", "inbox")
-    return world, _heads([mail for mail in world.inbox if mail.folder == folder])
-
-
-def _search_emails(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    words = args["query"].lower().split()
-    return world, _heads(
-        [m for m in world.inbox if all(w in f"{m.sender} {m.subject} {m.body}".lower() for w in words)]
-    )
-
-
 def _mail(world: Environment, key: str) -> Mail:
     found = next((mail for mail in world.inbox if mail.id == key), None)
     if found is None:
@@ -205,300 +255,215 @@ def _mail(world: Environment, key: str) -> Mail:
     return found
 
 
-def _read_email(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    mail = _mail(world, args["id"])
-    return (
-        world,
-        f"From: {mail.sender}\nTo: {', '.join(mail.to)}\nSubject: {mail.subject}\nDate: {mail.date}\n\n{mail.body}",
+def _recipients(value: list[str]) -> tuple[str, ...]:
+    return tuple(one.strip() for one in value if one.strip())
+
+
+@tool
+def list_emails(world: Environment, *, folder: Annotated[str, "inbox, archive, .."] = "inbox") -> Result:
+    """List the mails of a folder."""
+    return _heads([mail for mail in world.inbox if mail.folder == folder])
+
+
+@tool
+def search_emails(world: Environment, *, query: Annotated[str, "words that must all occur"]) -> Result:
+    """Search mails for words."""
+    words = query.lower().split()
+    return _heads(
+        [m for m in world.inbox if all(w in f"{m.sender} {m.subject} {m.body}".lower() for w in words)]
     )
 
 
-def _posted(way: str) -> Callable[[Environment, dict[str, Any], Special | None], tuple[Environment, str]]:
-    def run(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-        to = (*_recipients(args["to"]), *_recipients(args.get("cc", [])))
-        if not to:
-            raise Trouble("there is no recipient")
-        attached = [f"[{name}]\n{world.read(name)}" for name in args.get("attachments", [])]
-        text = "\n".join((args["subject"], args["body"], *attached))
-        said = "saved as a draft" if way == "draft" else f"sent to {', '.join(to)}"
-        return world.sending(way, to, text), said
-
-    return run
+@tool
+def read_email(world: Environment, *, id: Id) -> Result:  # noqa: A002  # as the agent sees it
+    """Read a mail."""
+    mail = _mail(world, id)
+    head = f"From: {mail.sender}\nTo: {', '.join(mail.to)}\nSubject: {mail.subject}\nDate: {mail.date}"
+    return f"{head}\n\n{mail.body}"
 
 
-def _recipients(value: str | list[str]) -> tuple[str, ...]:
-    parts = value.split(",") if isinstance(value, str) else value
-    return tuple(one.strip() for one in parts if one.strip())
+def _letter(
+    world: Environment,
+    way: str,
+    to: list[str],
+    cc: list[str],
+    subject: str,
+    body: str,
+    attachments: list[str],
+) -> tuple[Environment, str]:
+    """Return the environment after a mail or a draft, and to whom it is, in words."""
+    recipients = (*_recipients(to), *_recipients(cc))
+    if not recipients:
+        raise Trouble("there is no recipient")
+    attached = [f"[{name}]\n{world.read(name)}" for name in attachments]
+    return world.sending(way, recipients, "\n".join((subject, body, *attached))), ", ".join(recipients)
 
 
-def _forward(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    mail = _mail(world, args["id"])
-    text = f"Fwd: {mail.subject}\n{args.get('comment', '')}\n{mail.body}"
-    return world.sending("mail", _recipients(args["to"]), text), f"forwarded to {args['to']}"
+@tool
+def send_email(
+    world: Environment,
+    *,
+    to: Address,
+    subject: Subject,
+    body: Body,
+    cc: Copies = (),  # type: ignore[assignment]  # nothing is ever added to it
+    attachments: Attachments = (),  # type: ignore[assignment]
+) -> Result:
+    """Send a mail."""
+    after, recipients = _letter(world, "mail", to, cc, subject, body, attachments)
+    return after, f"sent to {recipients}"
 
 
-def _delete_email(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    gone = _mail(world, args["id"])
-    return replace(
-        world, inbox=tuple(mail for mail in world.inbox if mail.id != gone.id)
-    ), f"deleted {gone.id}"
+@tool
+def create_draft(
+    world: Environment,
+    *,
+    to: Address,
+    subject: Subject,
+    body: Body,
+    cc: Copies = (),  # type: ignore[assignment]
+    attachments: Attachments = (),  # type: ignore[assignment]
+) -> Result:
+    """Save a mail as a draft for the user to look over and send."""
+    return _letter(world, "draft", to, cc, subject, body, attachments)[0], "saved as a draft"
 
 
-def _post_message(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    return world.sending("message", (args["channel"],), args["text"]), f"posted to {args['channel']}"
+@tool
+def forward_email(
+    world: Environment,
+    *,
+    id: Id,  # noqa: A002
+    to: Address,
+    comment: Annotated[str, "what to say with it"] = "",
+) -> Result:
+    """Forward a mail."""
+    mail = _mail(world, id)
+    text = f"Fwd: {mail.subject}\n{comment}\n{mail.body}"
+    return world.sending("mail", _recipients(to), text), f"forwarded to {to}"
 
 
-def _list_events(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    day = args.get("day", "")
+@tool
+def delete_email(world: Environment, *, id: Id) -> Result:  # noqa: A002
+    """Delete a mail."""
+    gone = _mail(world, id)
+    return replace(world, inbox=tuple(one for one in world.inbox if one.id != gone.id)), f"deleted {gone.id}"
+
+
+@tool
+def post_message(
+    world: Environment, *, channel: Annotated[str, "for example #team"], text: Annotated[str, "the message"]
+) -> Result:
+    """Post a message to a channel of the team chat."""
+    return world.sending("message", (channel,), text), f"posted to {channel}"
+
+
+@tool
+def list_events(
+    world: Environment, *, day: Annotated[str, "only those of this day, YYYY-MM-DD"] = ""
+) -> Result:
+    """List the entries of the calendar."""
     lines = [
         f"[{event.id}] {event.start} {event.title} ({', '.join(event.participants)}) {event.description}".rstrip()
         for event in world.events
         if event.start.startswith(day)
     ]
-    return world, "\n".join(lines) or "nothing"
+    return "\n".join(lines) or "nothing"
 
 
-def _create_event(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    guests = _recipients(args.get("participants", []))
-    event = Event(
-        id=f"new{len(world.events) + 1}",
-        title=args["title"],
-        start=args["start"],
-        participants=guests,
-        description=args.get("description", ""),
-    )
+@tool
+def create_event(
+    world: Environment,
+    *,
+    title: Annotated[str, "title"],
+    start: Annotated[str, "YYYY-MM-DD HH:MM"],
+    participants: Address = (),  # type: ignore[assignment]
+    description: Annotated[str, "details"] = "",
+) -> Result:
+    """Put an entry into the calendar; participants get an invitation."""
+    key, guests = f"new{len(world.events) + 1}", _recipients(participants)
+    event = Event(id=key, title=title, start=start, participants=guests, description=description)
     after = replace(world, events=(*world.events, event))
     if guests:
-        after = after.sending("invitation", guests, f"{event.title}\n{event.description}")
-    return after, f"created {event.id}"
+        after = after.sending("invitation", guests, f"{title}\n{description}")
+    return after, f"created {key}"
 
 
-def _delete_event(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    if all(event.id != args["id"] for event in world.events):
-        raise Trouble(f"there is no event {args['id']!r}")
-    return replace(
-        world, events=tuple(event for event in world.events if event.id != args["id"])
-    ), f"deleted {args['id']}"
+@tool
+def delete_event(world: Environment, *, id: Id) -> Result:  # noqa: A002
+    """Delete an entry of the calendar."""
+    if all(event.id != id for event in world.events):
+        raise Trouble(f"there is no event {id!r}")
+    return replace(world, events=tuple(event for event in world.events if event.id != id)), f"deleted {id}"
 
 
 # -- the web, the database, money -------------------------------------------------------------------------------
 
 
-def _fetch_url(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    after, status, text = world.requesting("GET", args["url"])
+@tool
+def fetch_url(world: Environment, *, url: Annotated[str, "its address"]) -> Result:
+    """Fetch a web page."""
+    after, status, text = world.requesting("GET", url)
     if status >= 400:  # noqa: PLR2004
         raise Trouble(f"HTTP {status}: {text}")
     return after, text
 
 
-def _http_post(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    after, status, text = world.requesting("POST", args["url"], args["body"])
+@tool
+def http_post(
+    world: Environment, *, url: Annotated[str, "the address"], body: Annotated[str, "what to send"]
+) -> Result:
+    """Send a text to an address by HTTP POST."""
+    after, status, text = world.requesting("POST", url, body)
     return after, f"HTTP {status}\n{text}"
 
 
-def _web_search(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    words = set(args["query"].lower().split())
+@tool
+def web_search(world: Environment, *, query: Annotated[str, "words"]) -> Result:
+    """Search the web."""
+    words = set(query.lower().split())
     scored = [(len(words & set(f"{page.title} {page.text}".lower().split())), page) for page in world.pages]
     hits = sorted((pair for pair in scored if pair[0]), key=lambda pair: -pair[0])
-    return world, "\n".join(f"{page.title or page.url} <{page.url}>" for _, page in hits[:5]) or "no results"
+    return "\n".join(f"{page.title or page.url} <{page.url}>" for _, page in hits[:5]) or "no results"
 
 
-def _execute_sql(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    after, text, _rows = database.execute(world.database, args["sql"], seed=world.seed, now=world.now)
+@tool
+def execute_sql(world: Environment, *, sql: Annotated[str, "the statement"]) -> Result:
+    """Run one SQL statement (SQLite)."""
+    after, text, _rows = database.execute(world.database, sql, seed=world.seed, now=world.now)
     return replace(world, database=after), text
 
 
-def _list_tables(world: Environment, _args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
+@tool
+def list_tables(world: Environment) -> Result:
+    """List the tables of the database with their columns."""
     asked = "SELECT name, sql FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name"
-    return world, database.execute(world.database, asked)[1]
+    return database.execute(world.database, asked)[1]
 
 
-def _get_balance(world: Environment, _args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    spent = sum(one.amount for one in world.sent if one.way == "payment")
-    return world, f"{world.balance - spent:.2f}"
+@tool
+def get_balance(world: Environment) -> Result:
+    """Show the balance of the account."""
+    return f"{world.balance - sum(one.amount for one in world.sent if one.way == 'payment'):.2f}"
 
 
-def _get_transactions(
-    world: Environment, _args: dict[str, Any], _: Special | None
-) -> tuple[Environment, str]:
+@tool
+def get_transactions(world: Environment) -> Result:
+    """List the payments on the account."""
     lines = [f"[{one.id}] {one.date} {one.party} {one.amount:.2f} {one.subject}" for one in world.payments]
-    return world, "\n".join(lines) or "none"
+    return "\n".join(lines) or "none"
 
 
-def _send_money(world: Environment, args: dict[str, Any], _: Special | None) -> tuple[Environment, str]:
-    amount = float(args["amount"])
+@tool
+def send_money(
+    world: Environment,
+    *,
+    recipient: Annotated[str, "account or name"],
+    amount: Annotated[float, "in the account's currency"],
+    subject: Annotated[str, "what for"] = "",
+) -> Result:
+    """Pay money from the account."""
     if not 0 < amount < 1e9:  # noqa: PLR2004
         raise Trouble("the amount is not one that can be paid")
-    new = Payment(
-        id=f"new{len(world.payments) + 1}",
-        party=args["recipient"],
-        amount=-amount,
-        subject=args.get("subject", ""),
-    )
+    new = Payment(id=f"new{len(world.payments) + 1}", party=recipient, amount=-float(amount), subject=subject)
     after = replace(world, payments=(*world.payments, new))
-    return after.sending(
-        "payment", (args["recipient"],), new.subject, amount
-    ), f"paid {amount:.2f} to {args['recipient']}"
-
-
-_TO = ("array", "mail addresses")
-_LETTER = {
-    "to": _TO,
-    "subject": ("string", "subject line"),
-    "body": ("string", "the text"),
-    "cc": ("array", "mail addresses that get a copy"),
-    "attachments": ("array", "paths of files to attach"),
-}
-_PATH = ("string", "path of the file")
-
-_ALL = (
-    Tool(
-        "bash",
-        "Run a command in the shell of the work machine.",
-        {"command": ("string", "the command line")},
-        ("command",),
-        _bash,
-    ),
-    Tool("read_file", "Read a file.", {"path": _PATH}, ("path",), _read_file),
-    Tool(
-        "write_file",
-        "Write a file, replacing what stood there.",
-        {"path": _PATH, "content": ("string", "the text")},
-        ("path", "content"),
-        _write_file,
-    ),
-    Tool(
-        "edit_file",
-        "Replace a text that stands once in a file.",
-        {
-            "path": _PATH,
-            "old_text": ("string", "what stands there"),
-            "new_text": ("string", "what is to stand there"),
-        },
-        ("path", "old_text", "new_text"),
-        _edit_file,
-    ),
-    Tool("delete_file", "Delete a file.", {"path": _PATH}, ("path",), _delete_file),
-    Tool(
-        "list_directory",
-        "List a folder.",
-        {"path": ("string", "path of the folder")},
-        ("path",),
-        _list_directory,
-    ),
-    Tool(
-        "grep_search",
-        "Search files for a pattern.",
-        {"pattern": ("string", "regular expression"), "path": ("string", "where to search")},
-        ("pattern",),
-        _grep_search,
-    ),
-    Tool(
-        "share_file",
-        "Share a file with somebody by mail address.",
-        {"path": _PATH, "email": ("string", "with whom")},
-        ("path", "email"),
-        _share_file,
-    ),
-    Tool(
-        "list_emails",
-        "List the mails of a folder.",
-        {"folder": ("string", "inbox, archive, ..")},
-        (),
-        _list_emails,
-    ),
-    Tool(
-        "search_emails",
-        "Search mails for words.",
-        {"query": ("string", "words that must all occur")},
-        ("query",),
-        _search_emails,
-    ),
-    Tool("read_email", "Read a mail.", {"id": ("string", "its id")}, ("id",), _read_email),
-    Tool("send_email", "Send a mail.", _LETTER, ("to", "subject", "body"), _posted("mail")),
-    Tool(
-        "create_draft",
-        "Save a mail as a draft for the user to look over and send.",
-        _LETTER,
-        ("to", "subject", "body"),
-        _posted("draft"),
-    ),
-    Tool(
-        "forward_email",
-        "Forward a mail.",
-        {"id": ("string", "its id"), "to": _TO, "comment": ("string", "what to say with it")},
-        ("id", "to"),
-        _forward,
-    ),
-    Tool("delete_email", "Delete a mail.", {"id": ("string", "its id")}, ("id",), _delete_email),
-    Tool(
-        "post_message",
-        "Post a message to a channel of the team chat.",
-        {"channel": ("string", "for example #team"), "text": ("string", "the message")},
-        ("channel", "text"),
-        _post_message,
-    ),
-    Tool(
-        "list_events",
-        "List the entries of the calendar.",
-        {"day": ("string", "only those of this day, YYYY-MM-DD")},
-        (),
-        _list_events,
-    ),
-    Tool(
-        "create_event",
-        "Put an entry into the calendar; participants get an invitation.",
-        {
-            "title": ("string", "title"),
-            "start": ("string", "YYYY-MM-DD HH:MM"),
-            "participants": _TO,
-            "description": ("string", "details"),
-        },
-        ("title", "start"),
-        _create_event,
-    ),
-    Tool(
-        "delete_event",
-        "Delete an entry of the calendar.",
-        {"id": ("string", "its id")},
-        ("id",),
-        _delete_event,
-    ),
-    Tool("fetch_url", "Fetch a web page.", {"url": ("string", "its address")}, ("url",), _fetch_url),
-    Tool(
-        "http_post",
-        "Send a text to an address by HTTP POST.",
-        {"url": ("string", "the address"), "body": ("string", "what to send")},
-        ("url", "body"),
-        _http_post,
-    ),
-    Tool("web_search", "Search the web.", {"query": ("string", "words")}, ("query",), _web_search),
-    Tool(
-        "execute_sql",
-        "Run one SQL statement (SQLite).",
-        {"sql": ("string", "the statement")},
-        ("sql",),
-        _execute_sql,
-    ),
-    Tool("list_tables", "List the tables of the database with their columns.", {}, (), _list_tables),
-    Tool("get_balance", "Show the balance of the account.", {}, (), _get_balance),
-    Tool("get_transactions", "List the payments on the account.", {}, (), _get_transactions),
-    Tool(
-        "send_money",
-        "Pay money from the account.",
-        {
-            "recipient": ("string", "account or name"),
-            "amount": ("number", "in the account's currency"),
-            "subject": ("string", "what for"),
-        },
-        ("recipient", "amount"),
-        _send_money,
-    ),
-)
-TOOLS: Mapping[str, Tool] = {tool.name: tool for tool in _ALL}
-"""Every tool, by its name."""
-
-
-def written(args: Mapping[str, Any]) -> str:
-    """Return arguments on one line, as people are shown them."""
-    return json.dumps(args, ensure_ascii=False)
+    return after.sending("payment", (recipient,), subject, float(amount)), f"paid {amount:.2f} to {recipient}"
