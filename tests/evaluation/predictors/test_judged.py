@@ -57,9 +57,9 @@ def test_a_run_judged_in_part_is_not_covered(write):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["{", judgement("a", 1)], ":2: no judgement"),
-        ([judgement("a", 1, 1.5), judgement("a", 2)], ":2: no judgement: Expected `float` <= 1"),
-        ([judgement("a", 0), judgement("a", 1)], ":2: no judgement"),
+        (["{", judgement("a", 1)], ":2: not a judgement"),
+        ([judgement("a", 1, 1.5), judgement("a", 2)], ":2: not a judgement: Expected `float` <= 1"),
+        ([judgement("a", 0), judgement("a", 1)], ":2: not a judgement"),
         ([judgement("a", 1), judgement("a", 1)], ":3: step 1 of run 'a' was judged before"),
         (["x" * (MAX_LINE + 5), judgement("a", 1)], ":2: "),
     ],
@@ -70,9 +70,9 @@ def test_a_line_that_is_no_judgement_is_refused(write, lines, message):
 
 
 def test_another_file_is_refused(write, tmp_path):
-    with pytest.raises(PredictionFileError, match=":1: no judgement"):
+    with pytest.raises(PredictionFileError, match=":1: not a judgement"):
         JudgementFile(write(header={"format": "x"}))
-    with pytest.raises(PredictionFileError, match="no judgement: Invalid enum"):
+    with pytest.raises(PredictionFileError, match="not a judgement: Invalid enum"):
         JudgementFile(write(header={**HEADER, "format": "safetydrift.judgements/9"}))
     with pytest.raises(PredictionFileError, match="cannot be read"):
         JudgementFile(tmp_path / "none")

@@ -8,15 +8,14 @@ was recorded; runs are scored from that file alone, offline and exactly. JSON li
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 import numpy as np
 
 from safetydrift.errors import PredictionFileError
+from safetydrift.evaluation.predictors.prediction_file import decoded, lines_of
 from safetydrift.evaluation.scores import HORIZONS, Fixed, Scores
-from safetydrift.formats.files import Damage, Lines
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -25,10 +24,6 @@ if TYPE_CHECKING:
 
 MAX_LINE = 16 * 1024
 """Bytes of one line."""
-MAX_JUDGEMENTS = 5_000_000
-"""Judgements in one file."""
-
-T = TypeVar("T")
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=10**12)]
 
@@ -91,35 +86,22 @@ class JudgementFile:
         self.judgements: dict[tuple[str, int], Judgement] = {}
         header: Header | None = None
         torn: PredictionFileError | None = None
-        try:
-            with Lines(Path(path), MAX_LINE, lambda _n: None) as lines:
-                for number, line in lines:
-                    if torn is not None:
-                        raise torn
-                    try:
-                        if header is None:
-                            header = self._decoded(number, line, Header)
-                            continue
-                        judgement = self._decoded(number, line, Judgement)
-                    except PredictionFileError as error:
-                        torn = error  # a last line that cannot be read is what a crash leaves behind
-                        continue
-                    self._add(number, judgement)
-        except Damage as damage:
-            raise PredictionFileError(self.path, None, str(damage)) from damage
+        for number, line in lines_of(self.path, MAX_LINE, "judgements"):
+            if torn is not None:
+                raise torn
+            try:
+                if header is None:
+                    header = decoded(self.path, number, line, Header, "judgement")
+                    continue
+                judgement = decoded(self.path, number, line, Judgement, "judgement")
+            except PredictionFileError as error:
+                torn = error  # a last line that cannot be read is what a crash leaves behind
+                continue
+            self._add(number, judgement)
         if header is None:
             raise torn or PredictionFileError(self.path, 1, "not a file of recorded judgements")
         window = "per step" if header.window == 1 else f"{header.window}-step window"
         self.name = f"judge, {window}" if name is None else name
-
-    def _decoded(self, number: int, line: bytes | None, kind: type[T]) -> T:
-        if line is None or number > MAX_JUDGEMENTS:
-            raise PredictionFileError(self.path, number, "more than a file of judgements can hold")
-        try:
-            return msgspec.json.decode(line, type=kind)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            shown = "".join([char if char.isprintable() else "?" for char in str(error)[:200]])
-            raise PredictionFileError(self.path, number, f"no judgement: {shown}") from None
 
     def _add(self, number: int, read: Judgement) -> None:
         if (read.trace, read.step) in self.judgements:
