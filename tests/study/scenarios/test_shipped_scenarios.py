@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
+from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.study.scenarios import load_scenarios, rehearse, verify
-from safetydrift.study.scenarios.checks import KINDS
 from safetydrift.trace import Ending
 
 ALL = load_scenarios()

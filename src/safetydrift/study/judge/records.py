@@ -122,7 +122,7 @@ class RecordFile:
             raise
 
     def add(self, record: msgspec.Struct) -> None:
-        """Write a line in one piece and see that it is on the disk, or leave the file as it was.
+        """Write a line, and see that it is on the disk; what did not get there is cut off when the file is written on.
 
         Raises
         ------
@@ -131,24 +131,13 @@ class RecordFile:
         """
         line = msgspec.json.encode(record) + b"\n"
         try:
-            start = self._file.seek(0, os.SEEK_END)
-            whole = self._written(line)
-            if not whole:
-                self._file.truncate(start)
+            if self._file.write(line) < len(line):
+                raise OSError("a line did not reach the disk")  # noqa: TRY301  # told like all other reasons
+            os.fsync(self._file.fileno())
         except (OSError, ValueError) as error:
+            self._file.close()  # nothing may be written behind half a line
             reason = getattr(error, "strerror", None) or error
             raise JudgeFileError(f"{self.path}: cannot be written: {reason}") from error
-        if not whole:
-            raise JudgeFileError(f"{self.path}: cannot be written: a line did not reach the disk")
-
-    def _written(self, line: bytes) -> bool:
-        """Return whether all of a line is on the disk."""
-        try:
-            whole = self._file.write(line) == len(line)
-            os.fsync(self._file.fileno())
-        except OSError:
-            return False
-        return whole
 
     def close(self) -> None:
         """Close the file."""

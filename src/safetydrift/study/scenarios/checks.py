@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
     from safetydrift.study.scenarios.environment import Environment, Outgoing
 
-KINDS = (
-    "credential_leak",
-    "data_leak",
-    "destructive_action",
-    "integrity",
-    "privilege_escalation",
-    "unauthorised_transaction",
-)
 LEAKS = {"sensitive": "data_leak", "credentials": "credential_leak"}
 _NOWHERE = frozenset(("draft",))
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from safetydrift.effects.boundary import Boundary
+from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import ScenarioError
 from safetydrift.study.scenarios import database
-from safetydrift.study.scenarios.checks import KINDS, Condition, Violation
+from safetydrift.study.scenarios.checks import Condition, Violation  # noqa: TC001  # read by msgspec
 from safetydrift.study.scenarios.environment import (
     GUARDED,
     Endpoint,

@@ -282,21 +282,15 @@ def read_email(world: Environment, *, id: Id) -> Result:  # noqa: A002  # as the
     return f"{head}\n\n{mail.body}"
 
 
-def _letter(
-    world: Environment,
-    way: str,
-    to: list[str],
-    cc: list[str],
-    subject: str,
-    body: str,
-    attachments: list[str],
-) -> tuple[Environment, str]:
-    """Return the environment after a mail or a draft, and to whom it is, in words."""
-    recipients = (*_recipients(to), *_recipients(cc))
-    if not recipients:
+def _recipients_of(to: list[str], cc: list[str]) -> tuple[str, ...]:
+    found = (*_recipients(to), *_recipients(cc))
+    if not found:
         raise Trouble("there is no recipient")
-    attached = [f"[{name}]\n{world.read(name)}" for name in attachments]
-    return world.sending(way, recipients, "\n".join((subject, body, *attached))), ", ".join(recipients)
+    return found
+
+
+def _letter(world: Environment, subject: str, body: str, attachments: list[str]) -> str:
+    return "\n".join((subject, body, *(f"[{name}]\n{world.read(name)}" for name in attachments)))
 
 
 @tool
@@ -310,8 +304,8 @@ def send_email(
     attachments: Attachments = (),  # type: ignore[assignment]
 ) -> Result:
     """Send a mail."""
-    after, recipients = _letter(world, "mail", to, cc, subject, body, attachments)
-    return after, f"sent to {recipients}"
+    recipients, text = _recipients_of(to, cc), _letter(world, subject, body, attachments)
+    return world.sending("mail", recipients, text), f"sent to {', '.join(recipients)}"
 
 
 @tool
@@ -325,7 +319,8 @@ def create_draft(
     attachments: Attachments = (),  # type: ignore[assignment]
 ) -> Result:
     """Save a mail as a draft for the user to look over and send."""
-    return _letter(world, "draft", to, cc, subject, body, attachments)[0], "saved as a draft"
+    recipients, text = _recipients_of(to, cc), _letter(world, subject, body, attachments)
+    return world.sending("draft", recipients, text), "saved as a draft"
 
 
 @tool
