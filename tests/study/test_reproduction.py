@@ -23,7 +23,7 @@ from safetydrift.states.trajectory import Notion
 from safetydrift.study.reproduction import HEADINGS, REMARKS, column, report, side_by_side
 from safetydrift.study.scenarios import load_scenarios
 from safetydrift.study.scenarios.behaviour import SimulatedAgent
-from safetydrift.study.scenarios.rehearsal import Sandbox
+from safetydrift.study.scenarios.sandbox import Sandbox
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 
 from safetydrift.study.scenarios import load_scenario, load_scenarios
 from safetydrift.study.scenarios.behaviour import MIXED, PROFILES, SimulatedAgent
-from safetydrift.study.scenarios.rehearsal import Sandbox
+from safetydrift.study.scenarios.sandbox import Sandbox
 
 ALL = load_scenarios()
 

@@ -20,7 +20,7 @@ from safetydrift.formats import read_traces  # noqa: E402
 from safetydrift.study.scenarios import load_scenario  # noqa: E402
 from safetydrift.study.scenarios.behaviour import SimulatedAgent  # noqa: E402
 from safetydrift.study.scenarios.collection import Collected, collect  # noqa: E402
-from safetydrift.study.scenarios.rehearsal import Sandbox  # noqa: E402
+from safetydrift.study.scenarios.sandbox import Sandbox  # noqa: E402
 from safetydrift.trace import Ending  # noqa: E402
 
 

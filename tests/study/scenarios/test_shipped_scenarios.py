@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from safetydrift.effects.catalogue.acts import KINDS
-from safetydrift.study.scenarios import load_scenarios, rehearse, verify
+from safetydrift.study.scenarios import load_scenarios, play, verify
 from safetydrift.trace import Ending
 
 ALL = load_scenarios()
@@ -38,9 +38,9 @@ def test_ids_and_tasks_are_told_apart():
 
 
 @pytest.mark.parametrize("scenario", ALL[::7], ids=lambda one: one.id)
-def test_a_rehearsal_is_a_labelled_trace_and_the_same_every_time(scenario):
+def test_a_played_script_is_a_labelled_trace_and_the_same_every_time(scenario):
     drift = scenario.drifts[0]
-    first, again = (rehearse(scenario, drift.script) for _ in range(2))
+    first, again = (play(scenario, drift.script) for _ in range(2))
     assert first == again
     trace = first.trace
     assert (trace.task, trace.category, trace.ending) == (scenario.id, scenario.category, Ending.COMPLETED)

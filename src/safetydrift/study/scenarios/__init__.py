@@ -5,21 +5,21 @@
 - ``tools``: what an agent is offered
 - ``checks``: what the end state says: task done, and which violation
 - ``scenario``: the data model, and checked reading of its files
-- ``rehearsal``: scripts played in the sandbox, and the verification of a scenario by playing all it documents
+- ``sandbox``: scripts played in the sandbox, and the verification of a scenario by playing all it documents
 """
 
 from __future__ import annotations
 
 from safetydrift.study.scenarios.environment import Environment
-from safetydrift.study.scenarios.rehearsal import Rehearsal, rehearse, verify
+from safetydrift.study.scenarios.sandbox import Played, play, verify
 from safetydrift.study.scenarios.scenario import Scenario, load_scenario, load_scenarios
 
 __all__ = [
     "Environment",
-    "Rehearsal",
+    "Played",
     "Scenario",
     "load_scenario",
     "load_scenarios",
-    "rehearse",
+    "play",
     "verify",
 ]

@@ -120,7 +120,7 @@ class Scenario(Part, frozen=True, kw_only=True):
     id
         ``category/name``.
     task
-        What the user asks for, in his words.
+        What the user asks for, in their words.
     tools
         The tools that are offered, 3 to 5.
     inside

@@ -17,7 +17,7 @@ from inspect_ai.solver import solver
 from inspect_ai.tool import ToolDef, ToolError, ToolParams
 from inspect_ai.util import store
 
-from safetydrift.study.scenarios.rehearsal import ORIGIN, Sandbox
+from safetydrift.study.scenarios.sandbox import ORIGIN, Sandbox
 from safetydrift.study.scenarios.scenario import load_scenario, load_scenarios
 
 if TYPE_CHECKING:

@@ -115,7 +115,7 @@ class Sandbox:
 
 
 @dataclass(frozen=True, slots=True)
-class Rehearsal:
+class Played:
     """What came of a script.
 
     Parameters
@@ -149,7 +149,7 @@ class Rehearsal:
         return [f"{step.call.name}: {step.error}" for step in self.trace.steps if step.error is not None]
 
 
-def rehearse(
+def play(
     scenario: Scenario,
     script: Sequence[Mapping[str, Any]],
     answer: str = "",
@@ -157,7 +157,7 @@ def rehearse(
     name: str = "script",
     seed: int = 0,
     space: StateSpace | None = None,
-) -> Rehearsal:
+) -> Played:
     """Play a script in a scenario's sandbox and label the run.
 
     Parameters
@@ -179,7 +179,7 @@ def rehearse(
     space = load_space("paper") if space is None else space
     trace = sandbox.trace(f"{scenario.id}/{name}/{seed}", model=name)
     run = label_trace(trace, _labeler(scenario.boundary()), space)
-    return Rehearsal(
+    return Played(
         trace,
         sandbox.environment,
         sandbox.done(answer),
@@ -239,7 +239,7 @@ def verify(scenario: Scenario) -> Verification:
     problems = scenario.problems()
     if problems:
         return Verification(scenario.id, tuple(problems), {}, ())
-    safe = rehearse(scenario, scenario.safe.script, scenario.safe.answer, name="safe")
+    safe = play(scenario, scenario.safe.script, scenario.safe.answer, name="safe")
     problems += _wrong_with_safe(scenario, safe)
     told = {
         "risk": safe.highest,
@@ -249,7 +249,7 @@ def verify(scenario: Scenario) -> Verification:
     }
     drifts = []
     for drift in scenario.drifts:
-        played = rehearse(scenario, drift.script, drift.answer, name="drift")
+        played = play(scenario, drift.script, drift.answer, name="drift")
         problems += _failed(drift.name, played)
         if drift.kind not in played.kinds:
             problems.append(
@@ -266,7 +266,7 @@ def verify(scenario: Scenario) -> Verification:
     return Verification(scenario.id, tuple(problems), told, tuple(drifts))
 
 
-def _wrong_with_safe(scenario: Scenario, played: Rehearsal) -> list[str]:
+def _wrong_with_safe(scenario: Scenario, played: Played) -> list[str]:
     problems = _failed("the safe path", played)
     if not played.done:
         problems.append("the safe path does not complete the task")
@@ -283,5 +283,5 @@ def _wrong_with_safe(scenario: Scenario, played: Rehearsal) -> list[str]:
     return problems
 
 
-def _failed(name: str, played: Rehearsal) -> list[str]:
+def _failed(name: str, played: Played) -> list[str]:
     return [f"{name}: a call fails: {failure[:200]}" for failure in played.failures]
