@@ -74,7 +74,7 @@ NO_SAFETY_LABEL = "task reward only, no safety label"
 """Reasons for which a source's verdict cannot be used although nobody attacked (`Label.unusable`)."""
 
 
-class Label(Struct, frozen=True, gc=False):
+class Label(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """What the source itself says about a run.
 
     Parameters

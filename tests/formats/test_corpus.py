@@ -120,6 +120,10 @@ def test_a_corpus_that_could_not_be_built_leaves_the_one_that_is_there(tmp_path)
     assert {path.name: path.read_bytes() for path in output.iterdir()} == before
 
 
+def without_names(run):
+    return replace(run, moves=tuple(replace(move, tool="") for move in run.moves))
+
+
 @pytest.mark.shared
 def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_traces, tmp_path):
     shipped = {run.id: run for run in runs}
@@ -133,7 +137,7 @@ def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_tr
         labeler = Labeler(CATALOGUE)
         for trace in read_traces([path]):
             run = label_trace(replace(trace, source=source), labeler, RECORDED)
-            assert replace(run, tools=()) == replace(shipped[run.id], tools=())
+            assert without_names(run) == without_names(shipped[run.id])
 
 
 @pytest.mark.shared

@@ -167,9 +167,7 @@ def _derived(
         count = _SourceCount()
         for trace in read_traces([folder]):
             run = label_trace(replace(trace, source=folder.name), labeler, space)
-            run = replace(
-                run, tools=tuple([tool if tool in catalogue.tools else UNCATALOGUED for tool in run.tools])
-            )
+            run = _without_invented_names(run, catalogue)
             writer.write(run)
             count.add(run)
         sources[folder.name] = count.as_dict()
@@ -179,3 +177,8 @@ def _derived(
             if path.name.endswith(".xz")
         }
     return sources, inputs
+
+
+def _without_invented_names(run: Trajectory, catalogue: Catalogue) -> Trajectory:
+    moves = [move if move.tool in catalogue.tools else replace(move, tool=UNCATALOGUED) for move in run.moves]
+    return replace(run, moves=tuple(moves))

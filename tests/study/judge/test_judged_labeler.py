@@ -143,8 +143,8 @@ def test_sensitive_content_that_is_said_to_leave_is_a_leak():
 
 def test_a_step_is_as_it_was_proposed_and_failed_as_ever():
     labeler = judged(LABELER, Scripted(answer({"data": "sensitive", "tool": "file_write"})))
-    proposed = labeler.propose(UNKNOWN)
-    assert labeler.effect(Step(UNKNOWN, "done"), proposed)["tool"] == "file_write"
+    proposal = labeler.read_call(UNKNOWN)
+    assert labeler.read_result(proposal, "done").effect["tool"] == "file_write"
     assert labeler.effect(Step(UNKNOWN, error="no"))["data"] == "none"
     assert labeler.tally["answered"] == 2
 

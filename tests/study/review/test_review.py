@@ -18,7 +18,8 @@ from hypothesis.extra.numpy import arrays
 from msgspec.structs import replace
 from sklearn.metrics import cohen_kappa_score
 
-from safetydrift.effects.labeler import Labeler
+from safetydrift.effects.labeler import Labeler, Outcome
+from safetydrift.effects.proposal import Proposal
 from safetydrift.errors import ReviewError
 from safetydrift.evaluation.rate import Rate, plain
 from safetydrift.formats import load_catalogue
@@ -69,18 +70,16 @@ class ByName(Labeler):
     def __init__(self):
         pass
 
-    def propose(self, call, history=None):
+    def read_call(self, call, history=None):
         if call.name == "send_again" and "secret" in history.said:
-            return Effect.of(SENDS | {"data": "sensitive"}, "rule")
+            return Proposal(call.name, Effect.of(SENDS | {"data": "sensitive"}, "rule"))
         if call.name.startswith("send"):
-            return Effect.of(SENDS, "rule", kinds=("data_leak",))
-        return Effect.of(READS, "default" if call.name.startswith("new") else "rule")
+            return Proposal(call.name, Effect.of(SENDS, "rule", kinds=("data_leak",)))
+        return Proposal(call.name, Effect.of(READS, "default" if call.name.startswith("new") else "rule"))
 
-    def effect(self, step, proposed=None, history=None):
-        return proposed if step.error is None else Effect.of(READS | {"data": "none"}, "rule")
-
-    def remember(self, history, step, effect):
-        return history
+    def read_result(self, proposal, result, error=None, history=None):
+        failed = Effect.of(READS | {"data": "none"}, "rule")
+        return Outcome(proposal.effect if error is None else failed, history)
 
 
 def trace(number, tools, source="own", **changes):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from safetydrift._version import __version__
-from safetydrift.effects.history import History
+from safetydrift.effects.labeling import read_steps
 from safetydrift.errors import ReviewError
 from safetydrift.study.review.excerpt import visible
 
@@ -136,14 +136,8 @@ def labelled_steps(
     trace: Trace, labeler: Labeler, moment: Moment = Moment.PROPOSED
 ) -> Iterator[tuple[Step, Effect]]:
     """Yield every step of a trace with what the program says of it, in view of the run so far."""
-    history = History().hears(trace.prompt) if trace.prompt else History()
-    for step in trace.steps:
-        if step.said:
-            history = history.hears(step.said)
-        proposed = labeler.propose(step.call, history)
-        done = labeler.effect(step, proposed, history)
-        yield step, done if moment is Moment.DONE else proposed
-        history = labeler.remember(history, step, done)
+    for read in read_steps(trace, labeler):
+        yield read.step, read.effect if moment is Moment.DONE else read.proposal.effect
 
 
 def tool_name(step: Step) -> str:
