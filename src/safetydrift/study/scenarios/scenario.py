@@ -325,7 +325,7 @@ def load_scenario(name: str | Path) -> Scenario:
         return read_scenario(path.read_text("utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         why = "no shipped scenario of that id, and no file" if not path.exists() else str(error)
-        raise ScenarioError(f"{name}: {why}; `safetydrift scenario list` names them") from error
+        raise ScenarioError(f"{name}: {why}; `safetydrift study scenario list` names them") from error
 
 
 def load_scenarios(category: str = "") -> tuple[Scenario, ...]:

@@ -1,6 +1,6 @@
 """The scenarios as an Inspect task: tools on a sandbox, the ``react()`` agent, and a scorer that plays the run again.
 
-Extra ``[collect]``. `inspect eval safetydrift/scenarios --model ...` and `safetydrift collect` run the same task. The
+Extra ``[study]``. `inspect eval safetydrift/scenarios --model ...` and `safetydrift study collect` run the same task. The
 scorer believes the log and nothing else: it plays the calls that were made in a fresh sandbox and asks the checks.
 """
 
