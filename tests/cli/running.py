@@ -41,6 +41,7 @@ def safetydrift(*args: object, cwd: Path | None = None, stdin: str = "", width: 
         for console in (output.console, output.notes):
             patch.setattr(console, "width", width)
         patch.setattr(sys, "argv", ["safetydrift", *map(str, args)])
+        patch.setenv("COLUMNS", str(width))
         if cwd is not None:
             patch.chdir(cwd)
         try:

@@ -1,5 +1,6 @@
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -142,6 +143,34 @@ def test_replay_shows_the_alarm_and_the_violation(traces, tmp_path):
     )
     assert (one["onset"], one["lead_time"], len(one["steps"])) == (2, 2, 3)
     assert "sensitive since step 1" in one["steps"][1]["why"]
+
+
+def test_a_replay_fits_a_terminal_of_eighty_columns(traces, tmp_path):
+    for paths in (traces, "corpus"):
+        narrow, wide = (safetydrift("replay", paths, "-n", 5, width=width).stdout for width in (80, 200))
+        rows = [line for line in narrow.splitlines() if line[:1].isdigit()]
+        assert rows
+        assert max(map(len, rows)) <= 80
+        assert len(rows) == sum(line[:1].isdigit() for line in wide.splitlines())
+        assert max(map(len, wide.splitlines())) > 80
+
+
+def test_the_progress_of_reading_ends_before_anything_is_printed():
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "safetydrift", "replay", "corpus", "-n", "1"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    running = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    told = b""
+    with suppress(OSError):  # the terminal is closed with the process
+        while part := os.read(ours, 1 << 16):
+            told += part
+    os.close(ours)
+    assert running.wait(timeout=60) == 0
+    before, heading, after = told.decode().partition("next call")
+    assert "reading" in before
+    assert heading
+    assert "reading" not in after
 
 
 def test_runs_of_a_category_the_model_does_not_know_are_taken_for_what_they_look_like(tmp_path):
