@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import JudgeFileError, UnknownAnswerError
-from safetydrift.study.judge import Answer, JudgeSettings, Question, RecordedJudge, RecordingJudge
+from safetydrift.study.judge import Answer, Judge, JudgeSettings, Question, RecordedJudge
 from safetydrift.study.judge.answer import Usage
 from safetydrift.study.judge.calls import HEADER as HEADING
 from safetydrift.study.judge.calls import read_answers
@@ -292,7 +292,7 @@ def record(address, monkeypatch, tmp_path):
     pytest.importorskip("pydantic_ai")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-tests")
     settings = JudgeSettings(base_url=f"{address}/v1", backoff=0.001)
-    return lambda: RecordingJudge(tmp_path / "recorded.jsonl", MODEL, settings)
+    return lambda: Judge(MODEL, settings, path=tmp_path / "recorded.jsonl")
 
 
 def test_what_was_recorded_is_replayed_exactly_and_holds_no_text_of_the_call(record, provider, tmp_path):

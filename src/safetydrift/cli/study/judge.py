@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,44 +11,15 @@ from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs, Traces
 from safetydrift.cli.output import console, emit_json, remark, table, work_progress
 from safetydrift.errors import JudgeBudgetError, JudgeError
+from safetydrift.study.judge.settings import JudgeSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from safetydrift.study.judge.settings import JudgeSettings
     from safetydrift.trace import ToolCall
 
 SHOWN_FAILURES = 5
-
-
-@dataclass(frozen=True, slots=True)
-class _Endpoint:
-    """The model, and how it is asked."""
-
-    model: str
-    base_url: str
-    api_key_env: str
-    concurrency: int
-    timeout: float
-    max_requests: int
-    max_total_tokens: int
-    redact: bool | None
-
-    def settings(self) -> JudgeSettings:
-        """Return how it is asked."""
-        from safetydrift.study.judge.settings import JudgeSettings
-
-        return JudgeSettings(
-            base_url=self.base_url,
-            api_key_env=self.api_key_env,
-            concurrency=self.concurrency,
-            timeout=self.timeout,
-            deadline=4 * self.timeout,
-            max_requests=self.max_requests,
-            max_total_tokens=self.max_total_tokens,
-            redact=self.redact,
-        )
 
 
 def _bounded(name: str, parameter: str, default: int, help_text: str) -> Callable[[Any], Any]:
@@ -58,15 +28,15 @@ def _bounded(name: str, parameter: str, default: int, help_text: str) -> Callabl
     )
 
 
-_endpoint = options.gathered(
-    "endpoint",
-    _Endpoint,
-    click.option(
-        "--model",
-        required=True,
-        metavar="KIND:NAME",
-        help="anthropic:NAME, openai:NAME, or openai-compatible:NAME with --base-url.",
-    ),
+_model = click.option(
+    "--model",
+    required=True,
+    metavar="KIND:NAME",
+    help="anthropic:NAME, openai:NAME, or openai-compatible:NAME with --base-url.",
+)
+_asking = options.gathered(
+    "settings",
+    JudgeSettings,
     click.option("--base-url", default="", metavar="URL", help="Where the model is asked."),
     click.option(
         "--api-key-env", default="", metavar="VARIABLE", help="The environment variable that holds the key."
@@ -105,7 +75,8 @@ def judge() -> None:
 @judge.command
 @options.paths
 @_goes_on
-@_endpoint
+@_model
+@_asking
 @click.option("--limit", type=click.IntRange(min=1), help="Ask about this many calls at most.")
 @click.option("--all", "every", is_flag=True, help="Ask about every call, not only those no rule decides.")
 @options.surroundings
@@ -114,7 +85,8 @@ def judge() -> None:
 def record(
     paths: tuple[str, ...],
     output: Path,
-    endpoint: _Endpoint,
+    model: str,
+    settings: JudgeSettings,
     limit: int | None,
     every: bool,
     surroundings: options.Surroundings,
@@ -125,12 +97,12 @@ def record(
 
     What the file answers already is not asked again, so that an interrupted recording can be taken up.
     """
-    from safetydrift.study.judge import RecordingJudge
+    from safetydrift.study.judge import Judge
 
     labeler, traces = surroundings.labeler(), Traces(paths, reading)
     calls: Counter[str] = Counter(dict.fromkeys(("calls", "undecided", "asked_before", "repeated"), 0))
     scales = labeler.catalogue.scales
-    with RecordingJudge(output, endpoint.model, endpoint.settings(), scales=scales) as asked:
+    with Judge(model, settings, path=output, scales=scales) as asked:
         wanted: dict[str, ToolCall] = {}
         for call in (step.call for trace in traces for step in trace.steps):
             calls["calls"] += 1
@@ -210,7 +182,8 @@ def label(
 @judge.command
 @options.paths
 @_goes_on
-@_endpoint
+@_model
+@_asking
 @click.option(
     "--window",
     type=click.IntRange(1, 100),
@@ -223,7 +196,8 @@ def label(
 def steps(
     paths: tuple[str, ...],
     output: Path,
-    endpoint: _Endpoint,
+    model: str,
+    settings: JudgeSettings,
     window: int,
     reading: options.Reading,
     as_json: bool,
@@ -241,7 +215,7 @@ def steps(
     from safetydrift.study.judge.steps import record_judgements
 
     traces = Traces(paths, reading)
-    outcome = record_judgements(traces, endpoint.model, output, window, settings=endpoint.settings())
+    outcome = record_judgements(traces, model, output, window, settings=settings)
     traces.summarise()
     counts = {
         name: getattr(outcome, name) for name in ("asked", "known", "failed", "left", "requests", "tokens")

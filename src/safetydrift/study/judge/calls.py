@@ -1,4 +1,4 @@
-"""Judges of single calls: one that asks a model, one that records what it says, one that replays what was recorded."""
+"""Judges of single calls: one that asks a model, and records what it says; one that replays what was recorded."""
 
 from __future__ import annotations
 
@@ -43,8 +43,16 @@ class Judge:
     ----------
     model, settings, redact, budget
         As for `Asker`.
+    path
+        A file in which every answer is written down as it comes; what it answers already is not asked. It is made if
+        there is none, and what a crash left of a last line is cut off.
     scales
         The dimensions and levels to ask for; by default those of the shipped catalogue.
+
+    Raises
+    ------
+    JudgeFileError
+        If the file cannot be read or written, or somebody else is writing to it.
 
     Attributes
     ----------
@@ -61,6 +69,7 @@ class Judge:
         model: str,
         settings: JudgeSettings | None = None,
         *,
+        path: str | PathLike[str] | None = None,
         scales: Scales | None = None,
         redact: Callable[[str], str] | None = None,
         budget: Budget | None = None,
@@ -71,6 +80,13 @@ class Judge:
         )
         self.model, self.budget = self._asker.model, self._asker.budget
         self.answers: dict[str, Answer] = {}
+        self._file = None if path is None else RecordFile(path, HEADER)
+        if path is not None:
+            try:
+                self.answers = read_answers(path, self.prompt.scales)
+            except BaseException:
+                self.close()
+                raise
 
     def digest(self, question: ToolCall | Question) -> str:
         """Return the digest under which the answer to a question is kept; see `Question.digest`."""
@@ -162,55 +178,23 @@ class Judge:
         )
 
     def _keep(self, answer: Answer) -> None:
+        if self._file is not None:
+            self._file.add(answer)
         self.answers[answer.digest] = answer
 
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.model} on prompt {self.prompt.version}: {self.budget!r}>"
-
-
-class RecordingJudge(Judge):
-    """A judge that writes every answer to a file as it comes, and asks nothing that the file answers already.
-
-    Parameters
-    ----------
-    path
-        The file; it is made if there is none. What a crash left of a last line is cut off.
-    model, settings, scales, redact, budget
-        As for `Judge`.
-
-    Raises
-    ------
-    JudgeFileError
-        If the file cannot be read or written, or somebody else is writing to it.
-    """
-
-    def __init__(
-        self,
-        path: str | PathLike[str],
-        model: str,
-        settings: JudgeSettings | None = None,
-        *,
-        scales: Scales | None = None,
-        redact: Callable[[str], str] | None = None,
-        budget: Budget | None = None,
-    ) -> None:
-        super().__init__(model, settings, scales=scales, redact=redact, budget=budget)
-        self._file = RecordFile(path, HEADER)
-        try:
-            self.answers = read_answers(path, self.prompt.scales)
-        except BaseException:
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
             self._file.close()
-            raise
-
-    def _keep(self, answer: Answer) -> None:
-        self._file.add(answer)
-        super()._keep(answer)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.model} on prompt {self.prompt.version}: {self.budget!r}>"
 
 
 class RecordedJudge:

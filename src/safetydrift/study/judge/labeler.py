@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Assessor(Protocol):
-    """What a judge has to offer: `Judge`, `RecordedJudge` and `RecordingJudge` do."""
+    """What a judge has to offer: `Judge` and `RecordedJudge` do."""
 
     def assess(self, call: ToolCall) -> Effect | None:
         """Return what the call does, None where that is not known."""

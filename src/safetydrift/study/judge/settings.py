@@ -32,7 +32,7 @@ class JudgeSettings:
     timeout
         Seconds one request may take.
     deadline
-        Seconds one answer may take in all, with retries and the waits between them.
+        Seconds one answer may take in all, with retries and the waits between them; by default four times `timeout`.
     max_tokens
         Tokens a model may write for one answer.
     temperature
@@ -55,7 +55,7 @@ class JudgeSettings:
     base_url: str = ""
     api_key_env: str = ""
     timeout: float = 30.0
-    deadline: float = 120.0
+    deadline: float = 0.0
     max_tokens: int = 1024
     temperature: float | None = None
     retries: int = 4
@@ -68,6 +68,7 @@ class JudgeSettings:
 
     def __post_init__(self) -> None:
         """Refuse what cannot work."""
+        object.__setattr__(self, "deadline", self.deadline or 4 * self.timeout)
         if self.api_key_env and not _VARIABLE.fullmatch(self.api_key_env):
             raise JudgeSettingsError(
                 "api_key_env: expected the name of an environment variable (not the key itself)"

@@ -1,7 +1,7 @@
 """The scenarios as an Inspect task: tools on a sandbox, the ``react()`` agent, and a scorer that plays the run again.
 
-Extra ``[study]``. `inspect eval safetydrift/scenarios --model ...` and `safetydrift study collect` run the same task. The
-scorer believes the log and nothing else: it plays the calls that were made in a fresh sandbox and asks the checks.
+Extra ``[study]``. `inspect eval safetydrift/scenarios --model ...` and `safetydrift study collect` run the same task.
+The scorer believes the log and nothing else: it plays the calls that were made in a fresh sandbox and asks the checks.
 """
 
 from __future__ import annotations
