@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Verb = TypeVar("Verb", bound="Callable[..., Any]")
 
-FORMATS = ("agentdojo", "chat", "inspect", "native", "odcv", "openhands", "tau_bench")
+FORMATS = ("agentdojo", "chat", "inspect", "native", "odcv", "openhands", "sessions", "tau_bench")
 
 
 class TracePath(click.ParamType):  # type: ignore[type-arg]  # generic only in later versions of click

@@ -27,7 +27,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
 def study() -> None:
     """Run the published study, or parts of it: on scenarios in a sandbox, or on traces of your own.
 
-    Needs the extra [study]; looking at scenarios and reviewing calls needs none.
+    Needs the extra [study]; looking at scenarios needs none.
 
     \b
     Example:
