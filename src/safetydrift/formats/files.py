@@ -208,11 +208,21 @@ def complete_or_absent(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as plain, _compressed(plain, path.suffix) as stream:
             yield stream
         return
+    with (
+        replaced_when_complete(path) as unfinished,
+        unfinished.open("wb") as plain,
+        _compressed(plain, path.suffix) as stream,
+    ):
+        yield stream
+
+
+@contextmanager
+def replaced_when_complete(path: Path) -> Iterator[Path]:
+    """Give the name of a file to write beside another, which it replaces when the block ends without an error."""
     path = path.resolve()
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
-        with unfinished.open("wb") as plain, _compressed(plain, path.suffix) as stream:
-            yield stream
+        yield unfinished
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)
