@@ -1,8 +1,8 @@
 """Makes one data file of the reviewed lexicon.
 
 ``python -m safetydrift.authority.compiling`` writes it again after the lexicon has been edited. The tables of each language
-hold forms of words: ``delet*`` is a stem, ``turn ... off`` has a gap, ``borra!`` counts at the head of a clause alone, and
-``borra+`` may have one of the language's clitics at its end.
+hold forms of words: ``delet*`` is a stem, ``turn ... off`` has a gap, ``borra!`` counts at the head of a clause alone. Words
+of languages with clitics are found with them at their end, too: ``borralo``.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ class Compiler:
         self.strict: list[int] = []
         self.compounds: list[int] = []
         self.prefixes = ""
-        self.words: dict[str, set[int]] = {}
-        self.stems: dict[str, set[int]] = {}
-        self.phrases: list[tuple[list[str], int]] = []
+        self.clitics: set[str] = set()
+        self.tables: list[dict[str, Any]] = []
+        self.known: dict[str, int] = {}
+        self.known_stems: dict[str, int] = {}
         self.numbers: list[float] = []
         goals = [name for name in common["means"] if name not in VERB_BITS]
         self.items = {
@@ -86,33 +87,38 @@ class Compiler:
         name, index = table["language"], len(self.languages)
         if unread := set(table) - _SETTINGS - set(_SECTIONS):
             raise ConfigError(f"{name}.toml: nobody reads {', '.join(sorted(unread))}")
-        self.languages.append(name)
+        self._open(name)
         self.strict += [index] if table.get("strict") else []
         self.compounds += [index] if table.get("compounds") else []
         self.prefixes += "".join(sorted(set(table.get("prefixes", "")) - set(self.prefixes)))
-        clitics = table.get("clitics", [])
+        self.clitics.update(table.get("clitics", []))
         for section, kind in _SECTIONS.items():
             for item, forms in table.get(section, {}).items():
-                self._forms(index, kind, self._item(kind, item, f"{name}.toml: {section}"), forms, clitics)
+                self._forms(index, kind, self._item(kind, item, f"{name}.toml: {section}"), forms)
         for item, forms in table.get("verbs", {}).items():
             number = self._item(VERB, item, f"{name}.toml: verbs")
-            self._forms(index, IMPERATIVE if table.get("strict") else VERB, number, forms, clitics)
+            self._forms(index, IMPERATIVE if table.get("strict") else VERB, number, forms)
             self._inflections(index, number, forms if "inflected" in table else [], table.get("inflected", {}))
         for word, value in table.get("numbers", {}).items():
             if value not in self.numbers:
                 self.numbers.append(value)
-            self._forms(index, NUMBER, self.numbers.index(value), [word, f"{word}*"], [])
+            number_forms = [word, f"{word}*"] if table.get("compounds") or name == "it" else [word]
+            self._forms(index, NUMBER, self.numbers.index(value), number_forms)
         for month, names in enumerate(table.get("months", {}).get("names", []), 1):
-            self._forms(index, MONTH, month, names.split(), [])
+            self._forms(index, MONTH, month, names.split())
 
     def command_words(self) -> None:
         """Add the words of command lines and the scopes of names, which mean the same in every language."""
-        self.languages.append("any")
+        self._open("any")
         index = len(self.languages) - 1
         for action, forms in self.common["shell"].items():
-            self._forms(index, VERB, self.items[VERB][action], forms, [])
+            self._forms(index, VERB, self.items[VERB][action], forms)
         for scope, forms in self.common["scope"].items():
-            self._forms(index, SCOPE, self.items[SCOPE][scope], forms, [])
+            self._forms(index, SCOPE, self.items[SCOPE][scope], forms)
+
+    def _open(self, name: str) -> None:
+        self.languages.append(name)
+        self.tables.append({"words": {}, "stems": {}, "phrases": []})
 
     def _item(self, kind: int, name: str, where: str) -> int:
         try:
@@ -120,24 +126,26 @@ class Compiler:
         except KeyError:
             raise ConfigError(f"{where}: there is no {name!r}") from None
 
-    def _forms(self, language: int, kind: int, item: int, forms: list[str], clitics: list[str]) -> None:
+    def _forms(self, language: int, kind: int, item: int, forms: list[str]) -> None:
         for form in forms:
-            bare = form.rstrip("!+*")
+            bare = form.rstrip("!*")
             flags = form[len(bare) :]
             said = IMPERATIVE if "!" in flags and kind == VERB else kind
-            variants = [bare + clitic for clitic in ("", *clitics)] if "+" in flags else [bare]
-            for variant in variants:
-                spellings = {fold(variant), fold(variant.translate(_UMLAUTS))}
-                for spelling in sorted(spellings):
-                    self._entry(spelling + ("*" if "*" in flags else ""), packed(language, said, item))
+            for spelling in sorted({fold(bare), fold(bare.translate(_UMLAUTS))}):
+                self._entry(language, spelling + ("*" if "*" in flags else ""), said, item)
 
-    def _entry(self, form: str, code: int) -> None:
+    def _entry(self, language: int, form: str, kind: int, item: int) -> None:
+        table = self.tables[language]
         form, *rest = form.replace("-", " ").split()
+        code = packed(kind, item)
         if rest:
-            self.phrases.append((rest, code))
-            code = packed(code & 63, PHRASE, len(self.phrases) - 1)
-        table = self.stems if form.endswith("*") else self.words
-        table.setdefault(form.rstrip("*"), set()).add(code)
+            table["phrases"].append((" ".join(rest), code))
+            code = packed(PHRASE, len(table["phrases"]) - 1)
+        is_stem = form.endswith("*")
+        form = form.rstrip("*")
+        table["stems" if is_stem else "words"].setdefault(form, set()).add(code)
+        known = self.known_stems if is_stem else self.known
+        known[form] = known.get(form, 0) | (1 << language if kind != NUMBER or not is_stem else 0)
 
     def _inflections(self, language: int, item: int, forms: list[str], irregular: dict[str, list[str]]) -> None:
         """Add the other forms of English verbs: third person, -ing, and participle."""
@@ -148,7 +156,7 @@ class Compiler:
                 kind = PARTICIPLE if inflected.endswith("ed") else GERUND if inflected.endswith("ing") else kind  # noqa: PLW2901
                 if kind == THIRD and rest:
                     continue
-                self._forms(language, kind, item, [inflected + blank + rest], [])
+                self._forms(language, kind, item, [inflected + blank + rest])
 
     def result(self) -> dict[str, Any]:
         """Return the data of the file."""
@@ -158,9 +166,17 @@ class Compiler:
             "strict": self.strict,
             "compounds": self.compounds,
             "prefixes": self.prefixes,
-            "words": {word: sorted(codes) for word, codes in sorted(self.words.items())},
-            "stems": {word: sorted(codes) for word, codes in sorted(self.stems.items())},
-            "phrases": self.phrases,
+            "clitics": sorted(self.clitics, key=lambda clitic: (-len(clitic), clitic)),
+            "known": self.known,
+            "known_stems": self.known_stems,
+            "tables": [
+                {
+                    "words": {word: sorted(codes) for word, codes in table["words"].items()},
+                    "stems": {word: sorted(codes) for word, codes in table["stems"].items()},
+                    "phrases": table["phrases"],
+                }
+                for table in self.tables
+            ],
             "numbers": self.numbers,
             "goals": list(self.items[GOAL]),
             **{name: self.common[name] for name in _PLAIN},

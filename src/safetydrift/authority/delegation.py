@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from safetydrift.authority.clauses import words_of_value
+from safetydrift.authority.objects import words_of_value
 from safetydrift.authority.vocabulary import ACTION_BITS, MARK_BITS, SCOPE_BITS, vocabulary
 
 TYPE_CHECKING = False

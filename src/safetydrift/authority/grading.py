@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from safetydrift.authority.clauses import kinds_of_word, scope_of_words, words_of_value
-from safetydrift.authority.kept import EXCEPTED, Digester, split
+from safetydrift.authority.kept import DIRECTED, EXCEPTED, Digester, split
+from safetydrift.authority.objects import kinds_of_word, scope_of_words, words_of_value
 from safetydrift.authority.reading import tokens_of
 from safetydrift.authority.text import humps_of, words_in
 from safetydrift.authority.values import is_shared, keys_of, path_parts
@@ -34,6 +34,8 @@ _ALL, _ONLY = SCOPE_BITS["all"], SCOPE_BITS["only"]
 _READ = ACTION_BITS["read"]
 _DESTROYS = sum(ACTION_BITS[name] for name in ("delete", "move", "grant", "publish", "disable", "stop"))
 """Acts on a folder that go further than acts on some of what it holds."""
+_TITLED = ("calendar", "booking", "mail", "message", "post", "order", "document", "task", "issue")
+"""Kinds of objects that have titles in words, of which people say a part."""
 _FEWEST_LETTERS = 3
 _MOST_WORDS = 16
 
@@ -106,7 +108,7 @@ class _Clause:
         known = vocabulary()
         self.asked, self.refused, self.goals = clause.asked, clause.refused, clause.goals
         self.scope, self.turn = clause.scope, clause.turn
-        self.excepted = bool(clause.flags & EXCEPTED)
+        self.excepted, self.directed = bool(clause.flags & EXCEPTED), bool(clause.flags & DIRECTED)
         self.words = frozenset(split(clause.words) + split(clause.carried_words))
         self.parties = frozenset(split(clause.parties) + split(clause.carried_parties))
         self.names = frozenset(split(clause.names))
@@ -114,8 +116,10 @@ class _Clause:
         self.keys = frozenset(split(clause.keys) + split(clause.carried_keys))
         self.places = frozenset(split(clause.places))
         self.kinds = known.specific(clause.kinds)
-        self.nameless = not (self.names or self.keys or self.places)
-        self.vague = self.nameless and not self.kinds
+        self.located = self.names | frozenset(split(clause.places_named))
+        self.nameless = not (self.names or self.keys)
+        self.vague = self.nameless and not (self.kinds or self.located or self.places)
+        self.filed = bool(known.widened(clause.kinds) & known.mask_of_kinds(["file", "folder"]))
         self.acts = bool(clause.asked | clause.refused | clause.goals)
         self.means = known.means_of(self.asked, self.goals)
 
@@ -170,6 +174,7 @@ class View:
         self.clauses = tuple([_Clause(clause) for clause in clauses])
         self.words = frozenset(split(words))
         self.keys = frozenset(split(keys))
+        self._titled = vocabulary().mask_of_kinds(list(_TITLED))
         self._containers = vocabulary().mask_of_kinds(["file", "folder"])
         self.memo: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Asked] = {}
 
@@ -318,9 +323,11 @@ class View:
         if clause.vague or not act.targets:
             return clause.vague or not act.words or self._fit_of_words(clause, act) > 0
         for target in act.targets:
-            if target.party and not (clause.parties or clause.keys):
+            if target.party and not clause.directed:
                 return True
-            if target.wide or self._fit(clause, target, act) or self._fits_value(target, clause.places, below=True):
+            if target.wide and not (clause.keys or clause.places):
+                return True
+            if self._fit(clause, target, act) or self._fits_value(target, clause.places, below=True):
                 return True
             if target.shape == "path" and self.digest(f"above:{target.form.rstrip('/') or '/'}") in clause.keys:
                 return True
@@ -337,7 +344,8 @@ class View:
             return Asked(GOAL, number, within)
         if clause.asked & act.bit:
             return Asked(NONE if clause.scope & _ONLY else ACTION, number)
-        return Asked(OBJECT, number) if fit > 0 and act.targets else Asked(NONE)
+        named = fit > 0 or all(self._fits_value(target, clause.places, below=False) for target in act.targets)
+        return Asked(OBJECT, number) if named and act.targets else Asked(NONE)
 
     def _fit(self, clause: _Clause, target: _Target, act: _Act) -> int:
         """Return how well a target fits the objects of a clause; 0 for not at all."""
@@ -348,19 +356,21 @@ class View:
         if target.cut:
             return 0
         if target.wide:
-            return _WORDS if clause.scope & _ALL and clause.nameless and not clause.kinds else 0
+            return _WORDS if clause.scope & _ALL and clause.vague else 0
         if target.party:
             return _WORDS if self._fits_party(clause, target) else 0
         if target.readable or target.shape == "path":
-            if self._fits_words(clause, target):
+            if self._fits_words(clause, target, act):
                 return _WORDS
-            return _KIND if clause.nameless and clause.kinds & target.kinds and act.is_named(clause) else 0
+            kinds = clause.kinds & (target.kinds | act.kinds)
+            vague = clause.nameless and not (target.shape == "path" and (clause.located or clause.places))
+            return _KIND if vague and kinds and act.is_named(clause) else 0
         return self._fit_of_words(clause, act, target.kinds)
 
     def _fits_place(self, clause: _Clause, target: _Target, act: _Act) -> int:
         """Return how well a path fits objects of which it was said where they are: ``the logs in /srv/app``."""
         if self._fits_value(target, clause.places, below=False):
-            everything = clause.scope & _ALL and not clause.kinds & ~self._containers
+            everything = clause.scope & _ALL and not (clause.kinds & ~self._containers or clause.keys or clause.names)
             return 0 if act.bit & _DESTROYS and not everything else _EXACT
         if not self._fits_value(target, clause.places, below=True):
             return 0
@@ -373,15 +383,19 @@ class View:
         named = any(self._knows(clause.names | clause.parts, word, target) for word in words_in("/".join(parts)))
         return _WORDS if named or (kinds & target.kinds and not clause.names) else 0
 
-    def _fits_words(self, clause: _Clause, target: _Target) -> bool:
+    def _fits_words(self, clause: _Clause, target: _Target, act: _Act) -> bool:
         """Return whether all words of a name are words of the clause or say the kind of its objects."""
         known = clause.words if target.shape == "path" else clause.words | clause.parts
+        if target.shape == "path" and clause.filed:
+            folders = path_parts(target.form)[:-1]
+            if any(self.digest(word) in clause.located for folder in folders for word in words_in(folder)):
+                return True
         matched = 0
         for word in target.words:
             if self._knows(known, word, target):
                 matched += 1
             elif not (word.isdigit() or len(word) == 1 or kinds_of_word(word) & clause.kinds):
-                return False
+                return matched > 0 and " " in target.text and bool(clause.kinds & act.kinds & self._titled)
         return matched > 0
 
     def _knows(self, known: frozenset[bytes], word: str, target: _Target) -> bool:

@@ -11,8 +11,9 @@ DIGEST = 8
 MAX_MEMO = 8192
 """Digests that are remembered."""
 
-PROVISIONAL, EXCEPTED, QUESTION = 1, 2, 4
-"""Flags of a clause: forbidden for now alone, an exception from the one before, about the act alone."""
+PROVISIONAL, EXCEPTED, QUESTION, DIRECTED = 1, 2, 4, 8
+"""Flags of a clause: forbidden for now alone, an exception from the one before, about the act alone, forbidden towards
+those that it names."""
 
 
 class Clause(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -23,11 +24,10 @@ class Clause(msgspec.Struct, frozen=True, array_like=True, gc=False):
     asked, refused, goals, scope, kinds
         Actions, goals, scopes and kinds of objects, as bit masks.
     flags
-        Whether what is forbidden is forbidden for now (1), the clause is an exception from the one before (2), and it is about
-        the act alone (4).
+        `PROVISIONAL`, `EXCEPTED`, `QUESTION` and `DIRECTED`.
     turn
         The number of the message, from 0.
-    words, parties, names, parts, keys, places
+    words, parties, names, places_named, parts, keys, places
         Digests, one after the other: see `safetydrift.authority.clauses.Clause`.
     carried_words, carried_keys, carried_parties
         Digests of what, and of whom, the clause refers back to.
@@ -43,6 +43,7 @@ class Clause(msgspec.Struct, frozen=True, array_like=True, gc=False):
     words: bytes
     parties: bytes
     names: bytes
+    places_named: bytes
     parts: bytes
     keys: bytes
     places: bytes

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from safetydrift.authority.text import bounded, fold
+from safetydrift.authority.text import COMBINING, bounded, fold
 from safetydrift.authority.values import Found, date_keys, plain, values_in
-from safetydrift.authority.vocabulary import MARK_BITS, NUMBER, Sense, unpacked, vocabulary
+from safetydrift.authority.vocabulary import MARK_BITS, Sense, unpacked, vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ _NAME = re.compile(r"(?<=[a-z0-9,;:')] )(?=[A-Z][a-zà-ÿ])")
 """Where a word begins that has a capital letter within a sentence."""
 _TIGHT = re.compile(r"(?<=[a-z])\.(?=[A-Z][a-z])")
 """A full stop without a blank behind it."""
+_LETTERS = rf"(?:[^\W_]|[{COMBINING}])+"
 _TOKEN = re.compile(
-    r"\ue000(\d+)\ue001|\ue005?[^\W_]+(?:'[^\W_]+)?|[.](?=[\s\ue002-\ue004)]|\Z)|[!?;,:\n()\ue002-\ue004&…。؟।،؛、۔]| - "
+    rf"\ue000(\d+)\ue001|(\ue005?{_LETTERS}(?:'{_LETTERS})?)|[.](?=[\s\ue002-\ue004)]|\Z)|[!?;,:\n()\ue002-\ue004&…。؟।،؛、۔]| - "
 )
 _ENDS = frozenset(".!?\n…。؟।۔;؛")
 _COMMAS = frozenset((",", ":", "(", ")", " - ", "،", "、"))
@@ -72,15 +73,17 @@ class Token:
         The sign that it is; empty for words and values.
     block
         The index of the pasted block that stands here, or -1.
+    languages
+        The languages of the message, as bits.
     """
 
-    __slots__ = ("block", "marks", "named", "owned", "quoted", "sense", "sign", "text", "value")
+    __slots__ = ("block", "languages", "marks", "named", "owned", "quoted", "sense", "sign", "text", "value")
 
     def __init__(self, text: str, sense: Sense, value: Found | None = None, sign: str = "") -> None:
         self.text, self.sense, self.value, self.sign = text, sense, value, sign
         self.marks = sense.marks
         self.quoted = self.owned = self.named = False
-        self.block = -1
+        self.block = self.languages = -1
 
 
 class Message:
@@ -149,15 +152,15 @@ def _masked(text: str, values: list[Found]) -> str:
 
 
 def _tokens(marked: str, values: list[Found], blocks: int) -> list[Token]:
-    words: list[tuple[str, Found | None]] = []
+    words: list[tuple[str, Found | bool | None]] = []
     for match in _TOKEN.finditer(fold(marked)):
         if match[1] is not None:
             index = int(match[1])
-            words.append((match[0], values[index] if index < len(values) else None))
-        elif match[0][-1].isalnum():
+            words.append((match[0], values[index] if index < len(values) else True))
+        elif match[2] is not None:
             words += [(word, None) for word in _words(match[0])]
         else:
-            words.append((match[0], None))
+            words.append((match[0], True))
     if len(words) > MAX_TOKENS:
         words = words[: MAX_TOKENS // 2] + words[-MAX_TOKENS // 2 :]
     active = active_languages([word for word, value in words[:_SAMPLE] if value is None])
@@ -171,7 +174,7 @@ def _words(word: str) -> list[str]:
     """Return the words that a run of letters is: apostrophes and scripts without blanks may hold several."""
     if word[0] == _CAPITAL:
         return [_CAPITAL + part if index == 0 else part for index, part in enumerate(_words(word[1:]))]
-    if "'" in word and not vocabulary().codes(word):
+    if "'" in word and not vocabulary().languages_of(word):
         before, _, after = word.partition("'")
         return [before + "'s"] if after == "s" else [before, after]
     return list(vocabulary().pieces(word)) if _WIDE.search(word) else [word]
@@ -180,7 +183,7 @@ def _words(word: str) -> list[str]:
 def active_languages(words: list[str]) -> int:
     """Return the languages in which a message is read, as bits: those that know most of its words, and command words."""
     known = vocabulary()
-    masks = [mask for word in words if word[-1].isalnum() and (mask := known.languages_of(word.lstrip(_CAPITAL)))]
+    masks = [mask for word in words if (mask := known.languages_of(word.lstrip(_CAPITAL)))]
     every = 1 << len(known.lexicon.languages) - 1
     counts = [0] * (len(known.lexicon.languages) - 1)
     for mask in masks:
@@ -205,14 +208,14 @@ def active_languages(words: list[str]) -> int:
     return every | sum(chosen)
 
 
-def _with_senses(words: list[tuple[str, Found | None]], active: int, blocks: int) -> list[Token]:
+def _with_senses(words: list[tuple[str, Found | bool | None]], active: int, blocks: int) -> list[Token]:
     known = vocabulary()
     tokens, quoted, block = [], False, 0
     for word, value in words:
-        if value is not None:
-            token = Token(word, NOTHING, value)
-        elif word[-1].isalnum():
+        if value is None:
             token = _word_token(word, active)
+        elif isinstance(value, Found):
+            token = Token(word, NOTHING, value)
         else:
             token = Token(word, NOTHING, sign=word)
             if word == _QUOTE_OPEN or word == _QUOTE_CLOSE:  # noqa: PLR1714  # a set of two is slower
@@ -232,7 +235,7 @@ def _word_token(word: str, active: int) -> Token:
     sense = vocabulary().sense(plain_word, active)
     named = bare != word and sense.strict and not sense.marks & _FUNCTION
     token = Token(plain_word, _as_name(sense) if named else sense)
-    token.owned, token.named = plain_word != bare, bare != word
+    token.owned, token.named, token.languages = plain_word != bare, bare != word, active
     return token
 
 
@@ -240,27 +243,26 @@ def _as_name(sense: Sense) -> Sense:
     """Return what a word means that a capital letter makes a name: no verb."""
     copy = _copy(sense)
     copy.verbs = copy.imperatives = copy.thirds = copy.gerunds = copy.participles = copy.goals = 0
-    return copy
+    return copy.settle()
 
 
 def _phrases(tokens: list[Token]) -> None:
     """Give the first word of a phrase what the phrase means, and take from its words what they mean alone."""
     known = vocabulary()
-    phrases = known.lexicon.phrases
     for at, token in enumerate(tokens):
         if not token.sense.phrases:
             continue
-        matched = [(end, index) for index in token.sense.phrases if (end := _end_of(phrases[index][0], tokens, at))]
+        phrases = token.sense.phrases
+        matched = [(end, rest, meaning) for rest, meaning in phrases if (end := _end_of(rest, tokens, at))]
         if not matched:
             continue
-        longest = max((end for end, index in matched if "..." not in phrases[index][0]), default=0)
+        longest = max((end for end, rest, _ in matched if "..." not in rest), default=0)
         sense = _copy(Sense() if longest else token.sense)
         sense.strict = token.sense.strict
-        for end, index in matched:
-            if end == longest or "..." in phrases[index][0]:
-                _, kind, item = unpacked(phrases[index][1])
-                known.add(sense, kind, item)
-        _settle(tokens, at, longest or at + 1, sense)
+        for end, rest, meaning in matched:
+            if end == longest or "..." in rest:
+                known.add(sense, *unpacked(meaning))
+        _settle(tokens, at, longest or at + 1, sense.settle())
 
 
 def _settle(tokens: list[Token], at: int, end: int, sense: Sense) -> None:
@@ -318,7 +320,7 @@ def _numbers(tokens: list[Token]) -> None:
             while end < len(tokens) and (tokens[end].sense.number >= 0 or tokens[end].text in _BETWEEN):
                 values += morphemes(tokens[end])
                 end += 1
-            if keys := _spoken(values):
+            if (keys := _spoken(values)) and not (end == at + 1 and max(values) <= _ARTICLE):
                 token.value = Found(0, 0, " ".join(each.text for each in tokens[at:end]), keys)
                 _set_aside(tokens[at + 1 : end])
             at = max(end, at + 1) - 1
@@ -344,9 +346,9 @@ def morphemes(token: Token) -> list[float]:
     rest = token.text
     while rest:
         for length in range(len(rest), 0, -1):
-            numbers = [unpacked(code)[2] for code in known.lexicon.words.get(rest[:length], ()) if _is_number(code)]
-            if numbers:
-                values.append(known.lexicon.numbers[numbers[0]])
+            number = known.sense(rest[:length], token.languages).number if rest[:length] in known.lexicon.known else -1
+            if number >= 0:
+                values.append(number)
                 rest = rest[length:]
                 break
         else:
@@ -358,10 +360,6 @@ def morphemes(token: Token) -> list[float]:
 
 
 _JOINTS = ("und", "en", "ed", "och", "e", "y")
-
-
-def _is_number(code: int) -> bool:
-    return unpacked(code)[1] == NUMBER
 
 
 def _spoken(values: list[float]) -> tuple[str, ...]:
@@ -383,6 +381,8 @@ def _spoken(values: list[float]) -> tuple[str, ...]:
 
 
 _SPELLED = 5
+_ARTICLE = 1
+"""A number that many languages use as an article."""
 
 
 def _date_around(tokens: list[Token], at: int) -> None:

@@ -11,7 +11,7 @@ import msgspec
 from safetydrift.authority.clauses import clauses_of
 from safetydrift.authority.delegation import delegations_of
 from safetydrift.authority.grading import Asked, View
-from safetydrift.authority.kept import EXCEPTED, PROVISIONAL, QUESTION, Clause, Delegation, Digester, split
+from safetydrift.authority.kept import DIRECTED, EXCEPTED, PROVISIONAL, QUESTION, Clause, Delegation, Digester, split
 from safetydrift.authority.reading import read_message
 from safetydrift.authority.vocabulary import MARK_BITS, actions_of, vocabulary
 
@@ -180,7 +180,7 @@ class _Keeper:
 
     def _refuse_all(self) -> None:
         changes = vocabulary().all_changes()
-        nothing = (b"",) * 9
+        nothing = (b"",) * 10
         self.clauses.append(Clause(0, changes, 0, 0, 0, 0, self.request.turns, *nothing))
 
     def keep(self, heard: list[Heard], sources: list[Source]) -> None:
@@ -211,11 +211,15 @@ class _Keeper:
             clause.goals,
             clause.scope | (before.scope if before else 0),
             kinds,
-            PROVISIONAL * clause.provisional + EXCEPTED * clause.excepted + QUESTION * clause.question,
+            PROVISIONAL * clause.provisional
+            | EXCEPTED * clause.excepted
+            | QUESTION * clause.question
+            | DIRECTED * clause.directed,
             self.request.turns,
             self._blob(clause.words),
             self._blob(clause.parties),
             self._blob(clause.names),
+            self._blob(clause.places_named),
             self._blob(clause.parts),
             self._blob(_with_ancestors(clause) if clause.refused else clause.keys),
             self._blob(clause.places),

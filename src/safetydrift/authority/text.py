@@ -77,7 +77,13 @@ _LOOKALIKES = (
 _LONGER = {"æ": "ae", "œ": "oe", "þ": "th", "ð": "d"}
 _DIGIT_ZEROS = (0x0660, 0x06F0, 0x07C0, 0x0966, 0x09E6, 0x0A66, 0x0AE6, 0x0B66, 0x0BE6, 0x0C66, 0x0CE6, 0x0E50)
 
-_WORD = re.compile(r"[^\W_]+")
+COMBINING = (
+    "\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u0a01-\u0a03\u0a3c-\u0a4d\u0a81-\u0a83"
+    "\u0abc-\u0acd\u0b01-\u0b03\u0b3c-\u0b57\u0b82\u0bbe-\u0bcd\u0c00-\u0c04\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03"
+    "\u0d3b-\u0d4d\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0eb1\u0eb4-\u0ebc\u0ec8-\u0ecd\u3099\u309a"
+)
+"""Vowel signs that belong to the word that they stand in, for the brackets of an expression."""
+_WORD = re.compile(rf"(?:[^\W_]|[{COMBINING}])+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _CAPITAL_INSIDE = re.compile(r"[a-z0-9][A-Z]")
 

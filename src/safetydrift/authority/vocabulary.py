@@ -105,26 +105,39 @@ SCOPES = (
     "staging",
 )
 SCOPE_BITS = {name: 1 << index for index, name in enumerate(SCOPES)}
+_NAMEABLE = ("file", "folder", "branch", "namespace", "channel", "bucket", "repository", "table", "group", "service")
+"""Kinds of objects behind whose word a name may stand: ``the branch release``."""
 FEWEST = 2
 """Letters of the shortest stem."""
 LONGEST = 6
 """Letters of the longest word that is looked for in a script without blanks."""
+_LONGEST_STEM = 24
 _SEMITIC = ("\u0590", "\u08ff")
 _SHORTEST_COMPOUND = 8
 _SHORTEST_PART = 3
+_SHORTEST_WITH_CLITIC = 5
+
+
+class Table(msgspec.Struct, frozen=True, gc=False):
+    """The entries of one language: by word, by stem, and phrases as their further words with what they mean."""
+
+    words: dict[str, list[int]]
+    stems: dict[str, list[int]]
+    phrases: list[tuple[str, int]]
 
 
 class Lexicon(msgspec.Struct, frozen=True, gc=False):
-    """The data file, see `safetydrift.authority.compiling`."""
+    """The data file, see `safetydrift.authority.compiling`; a language is decoded when it is first spoken."""
 
     format: str
     languages: list[str]
     strict: list[int]
     compounds: list[int]
     prefixes: str
-    words: dict[str, list[int]]
-    stems: dict[str, list[int]]
-    phrases: list[tuple[list[str], int]]
+    clitics: list[str]
+    known: dict[str, int]
+    known_stems: dict[str, int]
+    tables: list[msgspec.Raw]
     numbers: list[float]
     kinds: dict[str, list[str]]
     goals: list[str]
@@ -149,11 +162,14 @@ class Sense:
         The number that it is, or -1.
     month
         1 to 12, or 0.
+    strict, acts
+        Whether its language puts the verb of a request first; whether it names an act in any form.
     phrases
-        Indices of phrases that it may begin.
+        Phrases that it may begin: their further words, and what they mean.
     """
 
     __slots__ = (
+        "acts",
         "gerunds",
         "goals",
         "imperatives",
@@ -175,14 +191,19 @@ class Sense:
         self.verbs = self.imperatives = self.nouns = self.thirds = self.gerunds = self.participles = self.refused = 0
         self.goals = self.kinds = self.scope = self.marks = self.month = 0
         self.number: float = -1
-        self.phrases: tuple[int, ...] = ()
-        self.strict = False
+        self.phrases: list[tuple[list[str], int]] = []
+        self.strict = self.acts = False
+
+    def settle(self) -> Sense:
+        """Note whether it names any act, and return it."""
+        forms = self.verbs | self.imperatives | self.nouns | self.thirds | self.gerunds | self.participles
+        self.acts = bool(forms | self.refused | self.goals)
+        return self
 
 
     def known(self) -> int:
-        """Return whether the lexicon has the word as an object, a scope or any form of an act."""
-        acts = self.verbs | self.imperatives | self.thirds | self.gerunds | self.participles
-        return acts | self.kinds | self.scope
+        """Return whether the lexicon has the word as an object, a scope or a verb."""
+        return self.verbs | self.imperatives | self.kinds | self.scope
 
 
 class Vocabulary:
@@ -201,11 +222,18 @@ class Vocabulary:
         self.goal_bits = {name: 1 << index for index, name in enumerate(lexicon.goals)}
         self.parents = {self.kind_bits[kind]: self.mask_of_kinds(above) for kind, above in lexicon.kinds.items()}
         self.derived = self._derived()
+        self.nameable = self.mask_of_kinds(list(_NAMEABLE))
+        groups = lexicon.groups
+        self._groups = [
+            (VERB_BITS[name], mask_of(groups[name]), mask_of(groups.get(f"not {name}", groups[name]))) for name in GROUPS
+        ]
         self._suffixes = _inverse(lexicon.suffixes, self.kind_bits)
         self._places = _inverse(lexicon.places, self.kind_bits)
         self._programs = _inverse(lexicon.programs, self.kind_bits)
-        self.codes = lru_cache(8192)(self._codes)
+        self._tables: dict[int, Table] = {}
+        self.languages_of = lru_cache(8192)(self._languages_of)
         self.sense = lru_cache(8192)(self._sense)
+        self.asked = lru_cache(4096)(self._asked)
 
     def mask_of_kinds(self, names: list[str]) -> int:
         """Return the bits of kinds."""
@@ -219,9 +247,9 @@ class Vocabulary:
             rows.append((VERB_BITS[action], self.kind_bits[kind], mask_of(actions)))
         return tuple(rows)
 
-    def asked(self, verbs: int, kinds: int) -> int:
+    def _asked(self, verbs: int, kinds: int) -> int:
         """Return the actions that verbs ask for beside objects of some kinds."""
-        actions = self._expanded(verbs, "")
+        actions = self._expanded(verbs, 0)
         found = actions
         for action, kind, more in self.derived:
             if (actions | verbs) & action and kinds & kind:
@@ -230,13 +258,12 @@ class Vocabulary:
 
     def denied(self, verbs: int, kinds: int) -> int:
         """Return the actions that negated verbs forbid beside objects of some kinds."""
-        return self.asked(verbs, kinds) | self._expanded(verbs, "not ")
+        return self.asked(verbs, kinds) | self._expanded(verbs, 1)
 
-    def _expanded(self, verbs: int, prefix: str) -> int:
-        for name in GROUPS:
-            if verbs & VERB_BITS[name]:
-                groups = self.lexicon.groups
-                verbs = verbs & ~VERB_BITS[name] | mask_of(groups.get(prefix + name, groups[name]))
+    def _expanded(self, verbs: int, negated: int) -> int:
+        for bit, *actions in self._groups:
+            if verbs & bit:
+                verbs = verbs & ~bit | actions[negated]
         return verbs
 
     def all_changes(self) -> int:
@@ -286,34 +313,61 @@ class Vocabulary:
 
     # -- words -------------------------------------------------------------------------------------------------
 
-    def _codes(self, word: str) -> tuple[int, ...]:
-        """Return all entries of a word, in whatever language."""
-        words, stems = self.lexicon.words, self.lexicon.stems
-        found = [*words.get(word, ())]
-        for length in range(FEWEST, min(len(word), 24) + 1):
-            found += stems.get(word[:length], ())
-        if not found and _SEMITIC[0] <= word[0] <= _SEMITIC[1]:
+    def table(self, language: int) -> Table:
+        """Return the entries of a language."""
+        table = self._tables.get(language)
+        if table is None:
+            table = self._tables[language] = msgspec.json.decode(self.lexicon.tables[language], type=Table)
+        return table
+
+    def _languages_of(self, word: str) -> int:
+        """Return the languages that know a word, as bits."""
+        words, stems = self.lexicon.known, self.lexicon.known_stems
+        found = words.get(word, 0)
+        for length in range(FEWEST, min(len(word), _LONGEST_STEM) + 1):
+            found |= stems.get(word[:length], 0)
+        if not found and (bare := self._bare(word)):
+            return self._languages_of(bare)
+        return found
+
+    def _bare(self, word: str) -> str:
+        """Return a word without what its language writes at it: prefixes in Arabic and Hebrew, clitics; else nothing."""
+        if len(word) >= _SHORTEST_WITH_CLITIC and word.isascii():
+            for clitic in self.lexicon.clitics:
+                if word.endswith(clitic) and word[: -len(clitic)] in self.lexicon.known:
+                    return word[: -len(clitic)]
+        if word and _SEMITIC[0] <= word[0] <= _SEMITIC[1]:
             for length in (1, 2):
-                rest = word[length:]
-                if not found and len(rest) >= FEWEST and set(word[:length]) <= set(self.lexicon.prefixes):
-                    found += self._codes(rest)
-        return tuple(found)
+                bare = word[length:]
+                if len(bare) >= FEWEST and set(word[:length]) <= set(self.lexicon.prefixes) and bare in self.lexicon.known:
+                    return bare
+        return ""
 
     def _sense(self, word: str, active: int) -> Sense:
         """Return what a word means in the languages of a mask."""
         sense = Sense()
-        phrases = []
-        for code in self.codes(word):
-            language, kind, item = unpacked(code)
-            if not active >> language & 1:
-                continue
-            sense.strict = sense.strict or language in self.strict
+        languages = self.languages_of(word) & active
+        if word not in self.lexicon.known and (bare := self._bare(word)):
+            word = bare
+        number = self.lexicon.compounds if active else ()
+        for language in range(len(self.lexicon.languages)):
+            if languages >> language & 1 or (language in number and active >> language & 1):
+                self._read(sense, word, language)
+        return sense.settle()
+
+    def _read(self, sense: Sense, word: str, language: int) -> None:
+        table = self.table(language)
+        codes = [*table.words.get(word, ())]
+        for length in range(FEWEST, min(len(word), _LONGEST_STEM) + 1):
+            codes += table.stems.get(word[:length], ())
+        sense.strict = sense.strict or (bool(codes) and language in self.strict)
+        for code in codes:
+            kind, item = unpacked(code)
             if kind == PHRASE:
-                phrases.append(item)
+                rest, meaning = table.phrases[item]
+                sense.phrases.append((rest.split(), meaning))
             else:
                 self.add(sense, kind, item)
-        sense.phrases = tuple(phrases)
-        return sense
 
     def add(self, sense: Sense, kind: int, item: int) -> None:
         """Add one meaning to a sense."""
@@ -325,18 +379,15 @@ class Vocabulary:
             name = _FIELDS[kind]
             setattr(sense, name, getattr(sense, name) | 1 << item)
 
-    def languages_of(self, word: str) -> int:
-        """Return the languages that know a word, as bits."""
-        return _languages(self.codes(word))
-
     def compound(self, word: str) -> tuple[str, str] | None:
         """Return the two parts of a compound whose second part is an object, or nothing."""
         if len(word) < _SHORTEST_COMPOUND or not self.lexicon.compounds:
             return None
         for cut in range(_SHORTEST_PART, len(word) - _SHORTEST_PART):
-            for code in self.lexicon.words.get(word[cut:], ()):
-                language, kind, _ = unpacked(code)
-                if kind == KIND and language in self.lexicon.compounds:
+            languages = self.lexicon.known.get(word[cut:], 0)
+            if any(languages >> language & 1 for language in self.lexicon.compounds):
+                mask = sum(1 << language for language in self.lexicon.compounds)
+                if self.sense(word[cut:], mask).kinds:
                     return word[:cut], word[cut:]
         return None
 
@@ -345,7 +396,7 @@ class Vocabulary:
         at = unknown = 0
         while at < len(run):
             for length in range(min(LONGEST, len(run) - at), 0, -1):
-                if run[at : at + length] in self.lexicon.words:
+                if run[at : at + length] in self.lexicon.known:
                     if unknown < at:
                         yield run[unknown:at]
                     yield run[at : at + length]
@@ -382,21 +433,14 @@ def actions_of(mask: int) -> tuple[str, ...]:
     return tuple([name for name, bit in ACTION_BITS.items() if mask & bit])
 
 
-def packed(language: int, kind: int, item: int) -> int:
+def packed(kind: int, item: int) -> int:
     """Return an entry as one number."""
-    return item << 12 | kind << 6 | language
+    return item << 4 | kind
 
 
-def unpacked(code: int) -> tuple[int, int, int]:
-    """Return the language, the kind of meaning and its item of an entry."""
-    return code & 63, code >> 6 & 63, code >> 12
-
-
-def _languages(codes: tuple[int, ...]) -> int:
-    mask = 0
-    for code in codes:
-        mask |= 1 << (code & 63)
-    return mask
+def unpacked(code: int) -> tuple[int, int]:
+    """Return the kind of meaning and the item of an entry."""
+    return code & 15, code >> 4
 
 
 def _inverse(table: dict[str, list[str]], bits: dict[str, int]) -> dict[str, int]:
