@@ -146,7 +146,7 @@ def _named(clause: Clause, index: int, introduced_by: int) -> Source | None:
                 words.update(dict.fromkeys(words_of_value(token.value.text, token.value.keys[0])))
         elif not token.sign:
             kinds |= token.sense.kinds & _kinds(*_SOURCE_KINDS)
-            if token.text in clause.names:
+            if token.text in clause.names or token.text in clause.places_named:
                 words[token.text] = None
     return Source(index, kinds, tuple(keys), tuple(words)) if keys or kinds else None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from safetydrift.authority.kept import DIRECTED, EXCEPTED, Digester, split
+from safetydrift.authority.kept import DIRECTED, EXCEPTED, NUMBERED, PINNED, Digester, split
 from safetydrift.authority.objects import kinds_of_word, scope_of_words, words_of_value
 from safetydrift.authority.reading import tokens_of
 from safetydrift.authority.text import humps_of, words_in
@@ -30,14 +30,19 @@ _PARTIES = frozenset(("mail", "account", "phone", "handle", "host", "url"))
 _WIDE = frozenset(("/", "~", "*", ".", "..", "/*", "~/*", "./*", "$HOME", "${HOME}", "C:", "/home", "/Users", "/root", "-A", "--all"))
 _SYSTEM = frozenset(("etc", "usr", "bin", "sbin", "boot", "lib", "lib64", "root", "sys", "proc", "dev", "var", "Windows", "System"))
 _OWN_NAMES = SCOPE_BITS["force"] | SCOPE_BITS["bypass"] | SCOPE_BITS["public"] | SCOPE_BITS["admin"] | SCOPE_BITS["production"]
-_ALL, _ONLY = SCOPE_BITS["all"], SCOPE_BITS["only"]
+_PUBLIC = SCOPE_BITS["public"]
+_ALL, _ONLY, _REST = SCOPE_BITS["all"], SCOPE_BITS["only"], SCOPE_BITS["rest"]
 _READ = ACTION_BITS["read"]
 _DESTROYS = sum(ACTION_BITS[name] for name in ("delete", "move", "grant", "publish", "disable", "stop"))
 """Acts on a folder that go further than acts on some of what it holds."""
 _TITLED = ("calendar", "booking", "mail", "message", "post", "order", "document", "task", "issue")
 """Kinds of objects that have titles in words, of which people say a part."""
+_NAMED_ALONE = ACTION_BITS["install"] | ACTION_BITS["fetch"]
+"""Acts that are no ordinary means any more once the user has named what they want of their kind."""
 _FEWEST_LETTERS = 3
 _MOST_WORDS = 16
+_REMOTES = frozenset(("origin", "upstream", "head", "refs", "heads"))
+"""Words of repositories that say nothing about what is meant."""
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
@@ -117,8 +122,9 @@ class _Clause:
         self.places = frozenset(split(clause.places))
         self.kinds = known.specific(clause.kinds)
         self.located = self.names | frozenset(split(clause.places_named))
-        self.nameless = not (self.names or self.keys)
-        self.vague = self.nameless and not (self.kinds or self.located or self.places)
+        self.nameless = not (self.names or clause.flags & PINNED or clause.carried_keys)
+        self.numbered = bool(clause.flags & NUMBERED)
+        self.vague = self.nameless and not (clause.scope & _OWN_NAMES & ~_PUBLIC) and not (self.kinds or self.located or self.keys or self.places)
         self.filed = bool(known.widened(clause.kinds) & known.mask_of_kinds(["file", "folder"]))
         self.acts = bool(clause.asked | clause.refused | clause.goals)
         self.means = known.means_of(self.asked, self.goals)
@@ -279,6 +285,8 @@ class View:
                 best = found
             if clause.asked & act.bit:
                 asking.append(number)
+        if best.grade == GOAL and act.bit & _NAMED_ALONE and any(not self.clauses[at].nameless for at in asking):
+            best = Asked(ACTION, asking[0])
         if best.grade == ACTION and self._spread(asking, act):
             best = Asked(ASKED, asking[0])
         if self.refused_beyond & act.bit:
@@ -315,6 +323,8 @@ class View:
         if best.grade != ASKED:
             return False
         later, earlier = self.clauses[best.clause], self.clauses[forbidden]
+        if earlier.scope & _REST:
+            return True
         exception = later.excepted and best.clause == forbidden + 1
         return exception or (later.turn > earlier.turn and best.clause > forbidden)
 
@@ -325,7 +335,7 @@ class View:
         for target in act.targets:
             if target.party and not clause.directed:
                 return True
-            if target.wide and not (clause.keys or clause.places):
+            if (target.wide and not (clause.keys or clause.places)) or clause.scope & _OWN_NAMES & (target.scope | act.scope):
                 return True
             if self._fit(clause, target, act) or self._fits_value(target, clause.places, below=True):
                 return True
@@ -363,8 +373,11 @@ class View:
             if self._fits_words(clause, target, act):
                 return _WORDS
             kinds = clause.kinds & (target.kinds | act.kinds)
-            vague = clause.nameless and not (target.shape == "path" and (clause.located or clause.places))
+            strict = target.shape == "path" or not clause.kinds & target.kinds
+            vague = clause.nameless and not (strict and (clause.located or clause.places))
             return _KIND if vague and kinds and act.is_named(clause) else 0
+        if clause.numbered:
+            return 0
         return self._fit_of_words(clause, act, target.kinds)
 
     def _fits_place(self, clause: _Clause, target: _Target, act: _Act) -> int:
@@ -394,7 +407,7 @@ class View:
         for word in target.words:
             if self._knows(known, word, target):
                 matched += 1
-            elif not (word.isdigit() or len(word) == 1 or kinds_of_word(word) & clause.kinds):
+            elif not (word.isdigit() or len(word) == 1 or word in _REMOTES or kinds_of_word(word) & clause.kinds):
                 return matched > 0 and " " in target.text and bool(clause.kinds & act.kinds & self._titled)
         return matched > 0
 

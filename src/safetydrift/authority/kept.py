@@ -11,9 +11,9 @@ DIGEST = 8
 MAX_MEMO = 8192
 """Digests that are remembered."""
 
-PROVISIONAL, EXCEPTED, QUESTION, DIRECTED = 1, 2, 4, 8
+PROVISIONAL, EXCEPTED, QUESTION, DIRECTED, PINNED, NUMBERED = 1, 2, 4, 8, 16, 32
 """Flags of a clause: forbidden for now alone, an exception from the one before, about the act alone, forbidden towards
-those that it names."""
+those that it names, with values that say which object is meant, with a number that does."""
 
 
 class Clause(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -24,7 +24,7 @@ class Clause(msgspec.Struct, frozen=True, array_like=True, gc=False):
     asked, refused, goals, scope, kinds
         Actions, goals, scopes and kinds of objects, as bit masks.
     flags
-        `PROVISIONAL`, `EXCEPTED`, `QUESTION` and `DIRECTED`.
+        `PROVISIONAL`, `EXCEPTED`, `QUESTION`, `DIRECTED`, `PINNED` and `NUMBERED`.
     turn
         The number of the message, from 0.
     words, parties, names, places_named, parts, keys, places

@@ -43,6 +43,8 @@ _TOKEN = re.compile(
 _ENDS = frozenset(".!?\n…。؟।۔;؛")
 _COMMAS = frozenset((",", ":", "(", ")", " - ", "،", "、"))
 _WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_AND = "\u0648\u05d5"
+"""What Arabic and Hebrew write before a word for "and"."""
 _ASKING = frozenset("?؟")
 _GAP = 7
 _SHARE = 0.5
@@ -177,6 +179,8 @@ def _words(word: str) -> list[str]:
     if "'" in word and not vocabulary().languages_of(word):
         before, _, after = word.partition("'")
         return [before + "'s"] if after == "s" else [before, after]
+    if word[0] in _AND and not vocabulary().lexicon.known.get(word) and vocabulary().languages_of(word[1:]):
+        return [word[0], word[1:]]
     return list(vocabulary().pieces(word)) if _WIDE.search(word) else [word]
 
 
@@ -262,10 +266,13 @@ def _phrases(tokens: list[Token]) -> None:
         for end, rest, meaning in matched:
             if end == longest or "..." in rest:
                 known.add(sense, *unpacked(meaning))
+                tokens[end - 1].marks |= _ABSORBED
         _settle(tokens, at, longest or at + 1, sense.settle())
 
 
 def _settle(tokens: list[Token], at: int, end: int, sense: Sense) -> None:
+    for token in tokens[at:end]:
+        sense.scope |= token.sense.scope
     tokens[at].sense, tokens[at].marks = sense, sense.marks
     for later in tokens[at + 1 : end]:
         kinds = later.sense.kinds

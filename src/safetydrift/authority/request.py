@@ -11,7 +11,18 @@ import msgspec
 from safetydrift.authority.clauses import clauses_of
 from safetydrift.authority.delegation import delegations_of
 from safetydrift.authority.grading import Asked, View
-from safetydrift.authority.kept import DIRECTED, EXCEPTED, PROVISIONAL, QUESTION, Clause, Delegation, Digester, split
+from safetydrift.authority.kept import (
+    DIRECTED,
+    EXCEPTED,
+    NUMBERED,
+    PINNED,
+    PROVISIONAL,
+    QUESTION,
+    Clause,
+    Delegation,
+    Digester,
+    split,
+)
 from safetydrift.authority.reading import read_message
 from safetydrift.authority.vocabulary import MARK_BITS, actions_of, vocabulary
 
@@ -214,7 +225,9 @@ class _Keeper:
             PROVISIONAL * clause.provisional
             | EXCEPTED * clause.excepted
             | QUESTION * clause.question
-            | DIRECTED * clause.directed,
+            | DIRECTED * clause.directed
+            | NUMBERED * clause.numbered
+            | PINNED * any(key.partition(":")[0] in _PINNING for key in clause.keys),
             self.request.turns,
             self._blob(clause.words),
             self._blob(clause.parties),
@@ -273,6 +286,7 @@ class _Keeper:
         )
 
 
+_PINNING = frozenset(("path", "id", "url", "host"))
 _OF_REFUSALS = MARK_BITS["dissent"] | MARK_BITS["function"] | MARK_BITS["polite"] | MARK_BITS["adverb"] | MARK_BITS["refers"]
 
 

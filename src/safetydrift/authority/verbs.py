@@ -172,7 +172,7 @@ class Verbs:
     def _is_object(self, at: int) -> bool:
         """Return whether the noun of an act is what a light verb makes: ``make a payment``."""
         after = self.part[at + 1] if at + 1 < len(self.part) else None
-        if after is not None and not after.sign and after.value is None and not after.marks:
+        if after is not None and not after.sign and after.value is None and (after.sense.kinds or not after.marks):
             return False
         strict = self.part[at].sense.strict
         if not strict and any(token.marks & _LIGHT for token in self.part[at + 1 :]):

@@ -103,6 +103,7 @@ SCOPES = (
     "admin",
     "production",
     "staging",
+    "rest",
 )
 SCOPE_BITS = {name: 1 << index for index, name in enumerate(SCOPES)}
 _NAMEABLE = ("file", "folder", "branch", "namespace", "channel", "bucket", "repository", "table", "group", "service")
