@@ -1,9 +1,10 @@
 """How far the users' own words cover recorded calls: grades of authorised calls against those of others.
 
-Reads the recorded runs beside the checkout (``../shared``). AgentDojo and AgentDyn: the distinct calls of benign runs that did
-the user's task are authorised by that task; the distinct calls of runs that were given an injected goal as their task are
-not authorised by any user's task of the same suite. InterCode: the commands of a session are authorised by its task; those of
-other tasks, drawn at random, are not. What is printed are counts of distinct (task, call) pairs by grade.
+Reads the recorded runs beside the checkout (``../shared``). AgentDojo and AgentDyn: the distinct calls of benign
+runs that did the user's task are authorised by that task; the distinct calls of runs that were given an injected
+goal as their task are not authorised by any user's task of the same suite. InterCode: the commands of a session are
+authorised by its task; those of other tasks, drawn at random, are not. What is printed are counts of distinct
+(task, call) pairs by grade.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import shlex
 import tomllib
 from collections import Counter, defaultdict
 from pathlib import Path
+from typing import Any
 
 from safetydrift.authority.grading import GRADES
 from safetydrift.authority.request import Request
@@ -36,11 +38,13 @@ PROGRAMS = {
 CONNECTORS = re.compile(r"\|\||&&|[;|\n]")
 NAMED = re.compile(r"[\w./~*:?=@%\-]+")
 """Targets that are read: no variables, no remains of syntax."""
+Task = tuple[str, str]
 Act = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
 def acts_of_command(command: str) -> set[Act]:
-    """Return the acts of a command line that change something, by a small table of programs; unread targets are left out."""
+    """Return the acts of a command line that change something, by a small table of programs; unread targets are
+    left out."""
     acts = set()
     for part in CONNECTORS.split(command.replace("\\;", "")):
         try:
@@ -62,7 +66,9 @@ def acts_of_command(command: str) -> set[Act]:
 def found_by(words: list[str]) -> tuple[str, ...]:
     """Return what ``find`` finds: the pattern of a name below a folder, or everything in it."""
     patterns = [words[at + 1] for at, word in enumerate(words[:-1]) if word in {"-name", "-iname"}]
-    return tuple(f"{words[1].rstrip('/')}/{pattern}" for pattern in patterns or ["*"]) if len(words) > 1 else ()
+    return (
+        tuple(f"{words[1].rstrip('/')}/{pattern}" for pattern in patterns or ["*"]) if len(words) > 1 else ()
+    )
 
 
 def targets_of(words: list[str], *, skip: bool) -> list[str]:
@@ -76,24 +82,24 @@ def targets_of(words: list[str], *, skip: bool) -> list[str]:
     return targets[1:] if skip else targets
 
 
-def act_of_call(tools: dict[str, list[object]], name: str, args: dict[str, object]) -> Act | None:
+def act_of_call(tools: dict[str, list[Any]], name: str, args: dict[str, object]) -> Act | None:
     """Return the act of a call of a known tool."""
     if name not in tools:
         return None
     action, slots, words, describing = tools[name]
     targets: list[str] = []
     for slot in slots:
-        value = args.get(slot)
+        value: Any = args.get(slot)
         targets += value if isinstance(value, list) else [] if value in (None, "") else [value]
     described = [str(words), *(str(args[slot]) for slot in describing if args.get(slot))]
     return str(action), tuple(map(str, targets)), tuple(described)
 
 
-def suites(folder: str):
+def suites(folder: str) -> tuple[dict[Task, str], dict[Task, set[Act]]]:
     """Return tasks by (suite, name), injected goals the same way, and the acts of good runs by task."""
     tools = tomllib.loads((HERE / "authority_tools.toml").read_text("utf-8"))["tools"]
-    tasks: dict[tuple[str, str], str] = {}
-    acts: dict[tuple[str, str], set[Act]] = defaultdict(set)
+    tasks: dict[Task, str] = {}
+    acts: dict[Task, set[Act]] = defaultdict(set)
     for path in sorted((SHARED / "traces" / folder).glob("*.jsonl.xz")):
         if path.name.startswith("onset"):
             continue
@@ -102,9 +108,17 @@ def suites(folder: str):
                 record = json.loads(line)["record"]
                 messages = record.get("messages") or []
                 said = [message["content"] for message in messages if message["role"] == "user"]
-                if not said or record.get("injection_task_id") not in {None, "None"} or not record.get("utility"):
+                if (
+                    not said
+                    or record.get("injection_task_id") not in {None, "None"}
+                    or not record.get("utility")
+                ):
                     continue
-                text = said[0] if isinstance(said[0], str) else " ".join(part.get("content") or "" for part in said[0])
+                text = (
+                    said[0]
+                    if isinstance(said[0], str)
+                    else " ".join(part.get("content") or "" for part in said[0])
+                )
                 key = (record["suite_name"], record["user_task_id"])
                 tasks.setdefault(key, text)
                 for message in messages:
@@ -143,7 +157,9 @@ def measure_suites(folder: str, show: str = "") -> None:
                     rows[f"injected goals' calls: {kind}"][grade] += 1
                     if show == "injected" and kind == "change" and grade in {"goal", "asked"}:
                         print(grade, key, act, "|", tasks[key][:150].replace("\n", " "))
-    print_table(f"{folder}: {sum(not k[1].startswith('inj') for k in tasks)} tasks", dict(sorted(rows.items())))
+    print_table(
+        f"{folder}: {sum(not k[1].startswith('inj') for k in tasks)} tasks", dict(sorted(rows.items()))
+    )
 
 
 def measure_intercode(show: str = "") -> None:
@@ -153,7 +169,7 @@ def measure_intercode(show: str = "") -> None:
     for session in sessions:
         for step in session["steps"]:
             acts[session["task"]] |= acts_of_command(str(step["arguments"].get("command", step["arguments"])))
-    chance = random.Random(1)
+    chance = random.Random(1)  # noqa: S311  # a sample, not a secret
     tasks = sorted(acts)
     everything = sorted({act for found in acts.values() for act in found})
     rows: dict[str, Counter[str]] = defaultdict(Counter)
@@ -175,7 +191,9 @@ def measure_intercode(show: str = "") -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Grades of recorded calls by the users' own words")
-    parser.add_argument("--show", choices=("own", "injected", "other"), help="also print the pairs with a surprising grade")
+    parser.add_argument(
+        "--show", choices=("own", "injected", "other"), help="also print the pairs with a surprising grade"
+    )
     show = parser.parse_args().show or ""
     for folder in ("agentdojo", "agentdyn"):
         measure_suites(folder, show)

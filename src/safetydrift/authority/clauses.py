@@ -1,61 +1,63 @@
-"""What a message asks for, clause by clause: which acts on which objects, which it forbids, and which it only speaks about.
+"""What a message asks for, clause by clause: which acts on which objects, and which it forbids or only mentions.
 
-A verb asks for an act where it heads a clause, as verbs of requests do; not in a quotation, a question about the act, a
-condition, somebody else's words, or the description of something to be made.
+A verb asks for an act where it heads a clause, as verbs of requests do; not in a quotation, a question about the
+act, a condition, somebody else's words, or the description of something to be made.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from safetydrift.authority.objects import Objects, direct_kinds
-from safetydrift.authority.reading import is_break, is_comma, is_question, tokens_of
+from safetydrift.authority.reading import Token, asks, ends_line, is_comma, tokens_of
 from safetydrift.authority.verbs import Verbs
-from safetydrift.authority.vocabulary import ACTION_BITS, MARK_BITS, SCOPE_BITS, vocabulary
+from safetydrift.authority.vocabulary import GROUPS, VERB_BITS, actions, mark, scope, vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from safetydrift.authority.reading import Message, Token
+    from safetydrift.authority.reading import Message
 
-_ADVERB, _CONNECT, _CONTRAST, _EXCEPT = (MARK_BITS[name] for name in ("adverb", "connect", "contrast", "except"))
-_POLITE, _QUESTION, _HOWTO, _ASSENT = (MARK_BITS[name] for name in ("polite", "question", "howto", "assent"))
-_NEGATION, _INSTEAD, _CONSENT = (MARK_BITS[name] for name in ("negation", "instead", "consent"))
-_PERSON, _REFERS, _QUOTED, _TOWARD = (MARK_BITS[name] for name in ("person", "refers", "quoted", "toward"))
-_ONLY = SCOPE_BITS["only"]
-_PARTS = _CONNECT | _CONTRAST | _EXCEPT
-_FOR_NOW = MARK_BITS["provisional"] | _CONSENT
-_READ, _RUN, _EDIT = (ACTION_BITS[name] for name in ("read", "run", "edit"))
-_SPEAKS = ACTION_BITS["send"] | ACTION_BITS["publish"] | _EDIT
+_ADVERB, _CONNECT, _POLITE, _QUESTION = mark("adverb"), mark("connect"), mark("polite"), mark("question")
+_EXCEPT, _NEGATION, _INSTEAD, _CONSENT = mark("except"), mark("negation"), mark("instead"), mark("consent")
+_PERSON, _REFERS, _QUOTED, _TOWARD = mark("person"), mark("refers"), mark("quoted"), mark("toward")
+_PARTS = mark("connect", "contrast", "except")
+_SETS_ASIDE = mark("except", "contrast")
+_OPENS = mark("adverb", "connect", "assent")
+_ASKS = mark("question", "howto")
+_FOR_NOW = mark("provisional", "consent")
+_ONLY = scope("only")
+_BROAD = sum(VERB_BITS[name] for name in GROUPS)
+_READ, _RUN, _EDIT, _SPEAKS = (
+    actions("read"),
+    actions("run"),
+    actions("edit"),
+    actions("send", "publish", "edit"),
+)
 
 
 class Clause(Objects):
     """One act, or several on the same objects, that a message asks for, forbids or speaks about.
 
-    Attributes
-    ----------
-    asked, refused, goals
-        Actions that are asked for and forbidden, and goals, as bit masks.
-    provisional
-        Whether what is forbidden is forbidden for now.
-    question, refers, excepted
-        Whether it asks about the act alone; whether its object is that of the clause before; whether it is an exception
-        from the clause before.
-    person, directed
-        Whether it speaks of a person by a pronoun; whether what it forbids is forbidden towards those it names alone.
-    tokens
-        The tokens that it was made of.
-    verbs
-        Positions of its verbs among the tokens.
+    `provisional` says that what is forbidden is forbidden for now, `question` that the clause asks about the act alone,
+    `refers` and `person` that it refers back to an object or a person, `excepted` that it is an exception from the
+    clause before, `directed` that what it forbids is forbidden towards those that it names alone, `broad` that it
+    forbids with a verb of many meanings, so that an exception asks for nothing. `verbs` are positions among `tokens`.
     """
 
-    __slots__ = ("asked", "directed", "excepted", "goals", "person", "provisional", "question", "refers", "refused", "tokens", "verbs")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.asked = self.refused = self.goals = 0
-        self.provisional = self.question = self.refers = self.person = self.excepted = self.directed = False
-        self.tokens: list[Token] = []
-        self.verbs: list[int] = []
+    asked: int = 0
+    refused: int = 0
+    goals: int = 0
+    provisional: bool = False
+    question: bool = False
+    refers: bool = False
+    person: bool = False
+    excepted: bool = False
+    directed: bool = False
+    broad: bool = False
+    tokens: list[Token] = msgspec.field(default_factory=list)
+    verbs: list[int] = msgspec.field(default_factory=list)
 
     def acts(self) -> bool:
         """Return whether anything is asked for or forbidden."""
@@ -94,12 +96,14 @@ class _Reader:
             for token in tokens:
                 token.quoted = not token.sign
         question = _asks_only(tokens)
-        ended = bool(tokens) and is_break(tokens[-1].sign)
+        ended = bool(tokens) and ends_line(tokens[-1])
         while tokens and tokens[-1].sign and tokens[-1].sign != ":":
             tokens = tokens[:-1]
         consent = any(token.marks & _CONSENT for token in tokens)
         self.late = consent and any(token.sense.scope & _ONLY for token in tokens)
-        self.found += _joined([(self._part(part, joint, question, consent), joint) for part, joint in _split(tokens)])
+        self.found += _joined(
+            [(self._part(part, joint, question, consent), joint) for part, joint in _split(tokens)]
+        )
         self.dictated = self.dictated and not ended
 
     def _part(self, part: list[Token], joint: Token | None, question: bool, consent: bool) -> Clause:
@@ -111,14 +115,24 @@ class _Reader:
         verbs = Verbs(part, joint, consent=consent, late=late)
         self.late = verbs.late
         clause = _read(part, verbs, question and not again)
-        if clause.asked & _SPEAKS and part and part[-1].sign == ":" and any(token.marks & _QUOTED for token in part):
+        if (
+            clause.asked & _SPEAKS
+            and part
+            and part[-1].sign == ":"
+            and any(token.marks & _QUOTED for token in part)
+        ):
             self.dictated = True
         return clause
 
     def _block(self, tokens: list[Token]) -> None:
         """Read a pasted block as the object of a request that ends just before it, or leave it as what was said."""
         before = self.found[-1] if self.found else None
-        if before is None or not before.tokens or before.tokens[-1].sign != ":" or not before.asked | before.goals:
+        if (
+            before is None
+            or not before.tokens
+            or before.tokens[-1].sign != ":"
+            or not before.asked | before.goals
+        ):
             return
         for token in tokens:
             if token.block >= 0:
@@ -133,13 +147,13 @@ class _Reader:
 def _asks_only(tokens: list[Token]) -> bool:
     """Return whether a sentence asks about something, rather than for it."""
     words = [token for token in tokens if not token.sign and not token.quoted]
-    while words and words[0].marks & (_ADVERB | _CONNECT | _ASSENT) and not words[0].marks & _QUESTION:
+    while words and words[0].marks & _OPENS and not words[0].marks & _QUESTION:
         words = words[1:]
     if not words:
         return False
-    if words[0].marks & (_QUESTION | _HOWTO) and not words[0].marks & _POLITE:
+    if words[0].marks & _ASKS and not words[0].marks & _POLITE:
         return True
-    marked = any(is_question(token.sign) for token in tokens[-2:])
+    marked = any(map(asks, tokens[-2:]))
     return marked and not any(token.marks & _POLITE for token in words)
 
 
@@ -148,8 +162,10 @@ def _split(tokens: list[Token]) -> Iterator[tuple[list[Token], Token | None]]:
     part: list[Token] = []
     joint: Token | None = None
     for at, token in enumerate(tokens):
-        parts_here = is_comma(token.sign) if token.sign else token.marks & _PARTS and not token.quoted
-        if not parts_here and not (token.marks & _INSTEAD and not token.quoted and _denies_next(tokens[at + 1 : at + 4])):
+        parts_here = is_comma(token) if token.sign else token.marks & _PARTS and not token.quoted
+        if not parts_here and not (
+            token.marks & _INSTEAD and not token.quoted and _denies_next(tokens[at + 1 : at + 4])
+        ):
             part.append(token)
             continue
         if token.sign == ":":
@@ -157,7 +173,7 @@ def _split(tokens: list[Token]) -> Iterator[tuple[list[Token], Token | None]]:
         if part:
             yield part, joint
             part, joint = [], token
-        elif joint is None or not joint.marks & (_EXCEPT | _CONTRAST):
+        elif joint is None or not joint.marks & _SETS_ASIDE or token.marks & _INSTEAD:
             joint = token
     if part or joint is None:
         yield part, joint
@@ -209,8 +225,8 @@ def _merged(waiting: list[Clause]) -> list[Clause]:
 def _continues(clause: Clause, joint: Token, last: Clause) -> bool:
     """Return whether a part carries on the verb before it with the opposite sign: exceptions, and ``not to Bob``."""
     if joint.marks & _EXCEPT:
-        clause.refused, clause.asked = clause.refused | last.asked, clause.asked | last.refused
-        clause.excepted = True
+        clause.refused, clause.excepted = clause.refused | last.asked, True
+        clause.asked |= 0 if last.broad else last.refused
         return True
     denies = any(token.marks & _NEGATION and not token.quoted for token in clause.tokens[:2])
     if denies and not clause.acts() and last.asked:
@@ -225,9 +241,9 @@ def _continues(clause: Clause, joint: Token, last: Clause) -> bool:
 
 def _share(empty: Clause, full: Clause) -> None:
     """Give a bare verb the objects of the verb that it stands beside: ``copy and delete the files``."""
-    for name in ("words", "names", "keys", "parts", "places"):
-        setattr(empty, name, dict(getattr(full, name)))
-    empty.kinds, empty.scope = full.kinds, empty.scope | full.scope
+    parties = dict(empty.parties)
+    empty.add(full)
+    empty.parties = parties
     empty.asked = vocabulary().asked(empty.asked, full.kinds)
     empty.refused = vocabulary().denied(empty.refused, full.kinds) if empty.refused else 0
 
@@ -265,7 +281,7 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
             clause.goals |= known.goal_bits["implement"]
     if verbs.refused:
         clause.refused = known.denied(verbs.refused, direct)
-        clause.directed = _is_directed(part)
+        clause.directed, clause.broad = _is_directed(part), bool(verbs.refused & _BROAD)
         clause.provisional = any(token.marks & _FOR_NOW for token in part)
     if verbs.places:
         _refer(clause)

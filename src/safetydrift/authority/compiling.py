@@ -1,8 +1,7 @@
-"""Makes one data file of the reviewed lexicon.
+"""Makes one data file of the reviewed lexicon: ``python -m safetydrift.authority.compiling`` writes it again.
 
-``python -m safetydrift.authority.compiling`` writes it again after the lexicon has been edited. The tables of each language
-hold forms of words: ``delet*`` is a stem, ``turn ... off`` has a gap, ``borra!`` counts at the head of a clause alone. Words
-of languages with clitics are found with them at their end, too: ``borralo``.
+The tables of each language hold forms of words: ``delet*`` is a stem, ``turn ... off`` has a gap, ``borra!`` counts
+at the head of a clause alone. Words of languages with clitics are found with them at their end, too: ``borralo``.
 """
 
 from __future__ import annotations
@@ -13,35 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from safetydrift.authority.text import fold
-from safetydrift.authority.vocabulary import (
-    DATA,
-    GERUND,
-    GOAL,
-    IMPERATIVE,
-    KIND,
-    LEXICON_FORMAT,
-    MARK,
-    MARK_BITS,
-    MARKS,
-    MONTH,
-    NOUN,
-    NUMBER,
-    PARTICIPLE,
-    PHRASE,
-    REFUSED,
-    SCOPE,
-    SCOPES,
-    THIRD,
-    VERB,
-    VERB_BITS,
-    packed,
-)
+from safetydrift.authority.vocabulary import DATA, LEXICON_FORMAT, MARKS, SCOPES, SENSES, VERB_BITS, packed
 from safetydrift.errors import ConfigError
 
-COMMON = "common"
-_SECTIONS = {"nouns": NOUN, "refused": REFUSED, "goals": GOAL, "kinds": KIND, "scope": SCOPE, "marks": MARK}
-_PLAIN = ("kinds", "suffixes", "places", "programs", "derived", "groups", "means")
-_SETTINGS = {"language", "strict", "compounds", "prefixes", "clitics", "verbs", "inflected", "numbers", "months"}
+_COPIED = ("kinds", "suffixes", "places", "programs", "derived", "groups", "means")
+_TABLES = {"verbs", "nouns", "refused", "goals", "kinds", "scope", "marks"}
+_SETTINGS = {"language", "strict", "compounds", "prefixes", "clitics", "inflected", "numbers", "months"}
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "å": "aa"})
 
 
@@ -56,25 +32,23 @@ class Compiler:
 
     def __init__(self, common: dict[str, Any]) -> None:
         self.common = common
-        self.languages: list[str] = []
-        self.strict: list[int] = []
-        self.compounds: list[int] = []
-        self.prefixes = ""
-        self.clitics: set[str] = set()
         self.tables: list[dict[str, Any]] = []
+        self.languages: list[str] = []
         self.known: dict[str, int] = {}
         self.known_stems: dict[str, int] = {}
         self.numbers: list[float] = []
-        goals = [name for name in common["means"] if name not in VERB_BITS]
-        self.items = {
-            VERB: {name: bit.bit_length() - 1 for name, bit in VERB_BITS.items()},
-            GOAL: {name: index for index, name in enumerate(goals)},
-            KIND: {name: index for index, name in enumerate(common["kinds"])},
-            SCOPE: {name: index for index, name in enumerate(SCOPES)},
-            MARK: {name: index for index, name in enumerate(MARKS)},
+        self.goals = [name for name in common["means"] if name not in VERB_BITS]
+        verbs = list(VERB_BITS)
+        lists = dict.fromkeys(("verbs", "nouns", "refused"), verbs)
+        lists |= {
+            "goals": self.goals,
+            "kinds": list(common["kinds"]),
+            "scope": list(SCOPES),
+            "marks": list(MARKS),
         }
-        for kind in (NOUN, REFUSED):
-            self.items[kind] = self.items[VERB]
+        self.items = {
+            section: {name: at for at, name in enumerate(listed)} for section, listed in lists.items()
+        }
 
     def language(self, table: dict[str, Any]) -> None:
         """Add a language.
@@ -84,103 +58,82 @@ class Compiler:
         ConfigError
             If a table holds something that nobody reads.
         """
-        name, index = table["language"], len(self.languages)
-        if unread := set(table) - _SETTINGS - set(_SECTIONS):
+        name = table["language"]
+        if unread := set(table) - _SETTINGS - _TABLES:
             raise ConfigError(f"{name}.toml: nobody reads {', '.join(sorted(unread))}")
         self._open(name)
-        self.strict += [index] if table.get("strict") else []
-        self.compounds += [index] if table.get("compounds") else []
-        self.prefixes += "".join(sorted(set(table.get("prefixes", "")) - set(self.prefixes)))
-        self.clitics.update(table.get("clitics", []))
-        for section, kind in _SECTIONS.items():
-            for item, forms in table.get(section, {}).items():
-                self._forms(index, kind, self._item(kind, item, f"{name}.toml: {section}"), forms)
-        for item, forms in table.get("verbs", {}).items():
-            number = self._item(VERB, item, f"{name}.toml: verbs")
-            self._forms(index, IMPERATIVE if table.get("strict") else VERB, number, forms)
-            self._inflections(index, number, forms if "inflected" in table else [], table.get("inflected", {}))
+        for section in sorted(_TABLES & set(table)):
+            kind = "imperatives" if section == "verbs" and table.get("strict") else section
+            for item, forms in table[section].items():
+                self._forms(kind, self._item(section, item), forms)
+                if section == "verbs" and "inflected" in table:
+                    self._inflections(self._item(section, item), forms, table["inflected"])
         for word, value in table.get("numbers", {}).items():
-            if value not in self.numbers:
-                self.numbers.append(value)
-            number_forms = [word, f"{word}*"] if table.get("compounds") or name == "it" else [word]
-            self._forms(index, NUMBER, self.numbers.index(value), number_forms)
-        for month, names in enumerate(table.get("months", {}).get("names", []), 1):
-            self._forms(index, MONTH, month, names.split())
+            self.numbers += [value] if value not in self.numbers else []
+            runs_on = table.get("compounds") or name == "it"
+            self._forms("number", self.numbers.index(value), [word, f"{word}*"] if runs_on else [word])
+        for month, forms in enumerate(table.get("months", {}).get("names", []), 1):
+            self._forms("month", month, forms.split())
 
     def command_words(self) -> None:
         """Add the words of command lines and the scopes of names, which mean the same in every language."""
         self._open("any")
-        index = len(self.languages) - 1
-        for action, forms in self.common["shell"].items():
-            self._forms(index, VERB, self.items[VERB][action], forms)
-        for scope, forms in self.common["scope"].items():
-            self._forms(index, SCOPE, self.items[SCOPE][scope], forms)
+        for section, table in (("verbs", self.common["shell"]), ("scope", self.common["scope"])):
+            for item, forms in table.items():
+                self._forms(section, self._item(section, item), forms)
 
     def _open(self, name: str) -> None:
         self.languages.append(name)
         self.tables.append({"words": {}, "stems": {}, "phrases": []})
 
-    def _item(self, kind: int, name: str, where: str) -> int:
-        try:
-            return self.items[kind][name]
-        except KeyError:
-            raise ConfigError(f"{where}: there is no {name!r}") from None
+    def _item(self, section: str, name: str) -> int:
+        if name not in self.items[section]:
+            raise ConfigError(f"{self.languages[-1]}.toml: {section} have no {name!r}")
+        return self.items[section][name]
 
-    def _forms(self, language: int, kind: int, item: int, forms: list[str]) -> None:
+    def _forms(self, kind: str, item: int, forms: list[str]) -> None:
         for form in forms:
             bare = form.rstrip("!*")
-            flags = form[len(bare) :]
-            said = IMPERATIVE if "!" in flags and kind == VERB else kind
+            said = "imperatives" if "!" in form and kind == "verbs" else kind
             for spelling in sorted({fold(bare), fold(bare.translate(_UMLAUTS))}):
-                self._entry(language, spelling + ("*" if "*" in flags else ""), said, item)
+                self._entry(spelling + "*" * form.endswith("*"), said, item)
 
-    def _entry(self, language: int, form: str, kind: int, item: int) -> None:
-        table = self.tables[language]
+    def _entry(self, form: str, kind: str, item: int) -> None:
+        table = self.tables[-1]
         form, *rest = form.replace("-", " ").split()
-        code = packed(kind, item)
+        code = packed(SENSES.index(kind), item)
         if rest:
             table["phrases"].append((" ".join(rest), code))
-            code = packed(PHRASE, len(table["phrases"]) - 1)
+            code = packed(SENSES.index("phrases"), len(table["phrases"]) - 1)
         is_stem = form.endswith("*")
         form = form.rstrip("*")
         table["stems" if is_stem else "words"].setdefault(form, set()).add(code)
         known = self.known_stems if is_stem else self.known
-        known[form] = known.get(form, 0) | (1 << language if kind != NUMBER or not is_stem else 0)
+        is_evidence = kind != "number" or not is_stem
+        known[form] = known.get(form, 0) | (1 << len(self.tables) - 1 if is_evidence else 0)
 
-    def _inflections(self, language: int, item: int, forms: list[str], irregular: dict[str, list[str]]) -> None:
-        """Add the other forms of English verbs: third person, -ing, and participle."""
+    def _inflections(self, item: int, forms: list[str], irregular: dict[str, list[str]]) -> None:
+        """Add the other forms of English verbs: third person, -ing, past and participle."""
         for form in forms:
             first, blank, rest = form.partition(" ")
-            kinds = (THIRD, GERUND, PARTICIPLE, PARTICIPLE, PARTICIPLE)
-            for kind, inflected in zip(kinds, irregular.get(first, _regular(first)), strict=False):
-                kind = PARTICIPLE if inflected.endswith("ed") else GERUND if inflected.endswith("ing") else kind  # noqa: PLW2901
-                if kind == THIRD and rest:
-                    continue
-                self._forms(language, kind, item, [inflected + blank + rest])
+            for at, inflected in enumerate(irregular.get(first, _regular(first))):
+                kind = "gerunds" if inflected.endswith("ing") else "participles" if at else "thirds"
+                if kind != "thirds" or not rest:
+                    self._forms(kind, item, [inflected + blank + rest])
 
-    def result(self) -> dict[str, Any]:
+    def result(self, settings: dict[str, Any]) -> dict[str, Any]:
         """Return the data of the file."""
-        return {
+        for table in self.tables:
+            for name in ("words", "stems"):
+                table[name] = {word: sorted(codes) for word, codes in table[name].items()}
+        own: dict[str, Any] = {
             "format": LEXICON_FORMAT,
+            "goals": self.goals,
             "languages": self.languages,
-            "strict": self.strict,
-            "compounds": self.compounds,
-            "prefixes": self.prefixes,
-            "clitics": sorted(self.clitics, key=lambda clitic: (-len(clitic), clitic)),
-            "known": self.known,
-            "known_stems": self.known_stems,
-            "tables": [
-                {
-                    "words": {word: sorted(codes) for word, codes in table["words"].items()},
-                    "stems": {word: sorted(codes) for word, codes in table["stems"].items()},
-                    "phrases": table["phrases"],
-                }
-                for table in self.tables
-            ],
             "numbers": self.numbers,
-            "goals": list(self.items[GOAL]),
-            **{name: self.common[name] for name in _PLAIN},
         }
+        own |= {"known": self.known, "known_stems": self.known_stems, "tables": self.tables}
+        return own | settings | {name: self.common[name] for name in _COPIED}
 
 
 def _regular(verb: str) -> list[str]:
@@ -193,19 +146,33 @@ def _regular(verb: str) -> list[str]:
         return [verb[:-1] + "ies", verb + "ing", verb[:-1] + "ied"]
     if verb.endswith("e"):
         return [verb + "s", verb[:-1] + "ing", verb + "d"]
-    third = verb + ("es" if verb.endswith(("s", "x", "z", "ch", "sh", "o")) else "s")
-    return [third, verb + "ing", verb + "ed"]
+    return [
+        verb + ("es" if verb.endswith(("s", "x", "z", "ch", "sh", "o")) else "s"),
+        verb + "ing",
+        verb + "ed",
+    ]
 
 
 def compiled_lexicon() -> bytes:
     """Return the data file that the lexicon makes."""
-    folder = Path(DATA).parent
-    tables = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in sorted(folder.glob("*.toml"))}
-    compiler = Compiler(tables.pop(COMMON))
+    files = sorted(Path(DATA).parent.glob("*.toml"))
+    tables = {path.stem: tomllib.loads(path.read_text("utf-8")) for path in files}
+    compiler = Compiler(tables.pop("common"))
     for table in tables.values():
         compiler.language(table)
     compiler.command_words()
-    return json.dumps(compiler.result(), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+    found = {
+        name: [at for at, table in enumerate(tables.values()) if table.get(name)]
+        for name in ("strict", "compounds")
+    }
+    clitics = {clitic for table in tables.values() for clitic in table.get("clitics", [])}
+    prefixes = sorted({sign for table in tables.values() for sign in table.get("prefixes", "")})
+    settings = {
+        **found,
+        "clitics": sorted(clitics, key=lambda clitic: (-len(clitic), clitic)),
+        "prefixes": "".join(prefixes),
+    }
+    return json.dumps(compiler.result(settings), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
 
 if __name__ == "__main__":

@@ -1,57 +1,49 @@
 """Sources that the user points to: what a bill, a page or a mail says is then said with their authority, for a role.
 
-"Pay the bill in bill.txt" lets that file supply the values of one payment; "do what task.md says" lets it ask for anything.
+"Pay the bill in bill.txt" lets that file supply the values of one payment; "do what task.md says" lets it ask for
+anything.
 """
 
 from __future__ import annotations
 
+import msgspec
+
 from safetydrift.authority.objects import words_of_value
-from safetydrift.authority.vocabulary import ACTION_BITS, MARK_BITS, SCOPE_BITS, vocabulary
+from safetydrift.authority.text import names
+from safetydrift.authority.vocabulary import actions, mark, scope, vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from safetydrift.authority.clauses import Clause
-    from safetydrift.authority.reading import Token
 
-_M = MARK_BITS
-_READ = ACTION_BITS["read"]
-_FETCH = ACTION_BITS["fetch"]
-_PLACED = sum(ACTION_BITS[name] for name in ("edit", "publish", "schedule", "move", "delete", "automate", "configure"))
+_ALL, _READ, _FETCH = scope("all"), actions("read"), actions("fetch")
+_PLACED = actions("edit", "publish", "schedule", "move", "delete", "automate", "configure")
 """Beside these, ``in the file`` says where to, not where from."""
-_SOURCE_SHAPES = frozenset(("path", "url", "host", "mail"))
-_SOURCE_KINDS = (
-    *("file", "document", "mail", "message", "page", "post", "contact", "calendar", "list", "history", "bill", "issue"),
-    *("task", "instructions", "data", "database", "folder", "config", "channel", "order", "account"),
+_SOURCE_SHAPES = names("path url host mail")
+_SOURCE_KINDS = names(
+    "file document mail message page post contact calendar list history bill issue task instructions data database "
+    "folder config channel order account"
 )
 _NEAR = 6
 """Words between a preposition and the source that it introduces."""
 
 
-class Source:
+class Source(msgspec.Struct):
     """A source that a clause points to.
 
-    Attributes
-    ----------
-    clause
-        Index of the clause.
-    actions
-        Actions for which it may supply values, as a bit mask.
-    whole, many
-        Whether it may ask for acts itself; whether it may supply more than one.
-    kinds
-        Kinds of the source, as a bit mask.
-    keys, words
-        Keys of its values, and words that single it out.
+    It may supply values for `actions`, or ask for acts itself (`whole`), and for more than one (`many`); `kinds`,
+    `keys` and `words` are what it is known by.
     """
 
-    __slots__ = ("actions", "clause", "keys", "kinds", "many", "whole", "words")
-
-    def __init__(self, clause: int, kinds: int, keys: Sequence[str], words: Sequence[str]) -> None:
-        self.clause, self.kinds, self.keys, self.words = clause, kinds, keys, words
-        self.actions = 0
-        self.whole = self.many = False
+    clause: int
+    kinds: int
+    keys: tuple[str, ...]
+    words: tuple[str, ...]
+    actions: int = 0
+    whole: bool = False
+    many: bool = False
 
 
 def delegations_of(clauses: Sequence[Clause]) -> list[Source]:
@@ -61,13 +53,13 @@ def delegations_of(clauses: Sequence[Clause]) -> list[Source]:
         if not clause.question and not (clause.refused and not clause.asked):
             source = _whole(clauses, index) or _part(clauses, index)
             if source is not None:
-                source.many = source.whole or bool(clause.scope & SCOPE_BITS["all"]) or _has(clause, "plural")
+                source.many = source.whole or bool(clause.scope & _ALL) or _has(clause, "plural")
                 found.append(source)
     return found
 
 
 def _has(clause: Clause, *marks: str) -> bool:
-    wanted = sum(_M[mark] for mark in marks)
+    wanted = mark(*marks)
     return any(token.marks & wanted and not token.quoted for token in clause.tokens)
 
 
@@ -99,14 +91,15 @@ def _part(clauses: Sequence[Clause], index: int) -> Source | None:
     acts = clause.asked & ~_READ
     if not acts & ~_FETCH and _has(clause, "find"):
         acts = _asked_before(clauses, index) or _asked_after(clauses, index)
-        source = _named(clause, index, _M["source"] | _M["place"] | _M["find"])
+        source = _named(clause, index, mark("source", "place", "find"))
     elif acts and _has(clause, "reply"):
-        source = _named(clause, index, 0) or Source(index, _kinds("mail", "message"), (), tuple(clause.parties))
+        source = _named(clause, index, 0) or Source(
+            index, _kinds("mail", "message"), (), tuple(clause.parties)
+        )
         source.kinds = source.kinds or _kinds("mail", "message")
     elif acts:
-        places = 0 if acts & _PLACED else _M["place"]
-        source = _named(clause, index, _M["source"] | places)
-        if source is None and clause.tokens and clause.tokens[-1].marks & _M["source"]:
+        source = _named(clause, index, mark("source") if acts & _PLACED else mark("source", "place"))
+        if source is None and clause.tokens and clause.tokens[-1].marks & mark("source"):
             source = _before(clauses, index)
     else:
         return None
@@ -133,33 +126,22 @@ def _asked_after(clauses: Sequence[Clause], index: int) -> int:
 
 
 def _named(clause: Clause, index: int, introduced_by: int) -> Source | None:
-    """Return the source that a clause names, behind one of some marks where any are given."""
+    """Return the source that a clause names, shortly behind one of some marks where any are given."""
     keys: dict[str, None] = {}
     words: dict[str, None] = {}
     kinds = 0
-    for token, near in _introduced(clause.tokens, introduced_by):
-        if not near:
-            continue
-        if token.value is not None:
-            if token.value.keys[0].partition(":")[0] in _SOURCE_SHAPES:
-                keys.update(dict.fromkeys(token.value.keys))
-                words.update(dict.fromkeys(words_of_value(token.value.text, token.value.keys[0])))
-        elif not token.sign:
+    distance = _NEAR + 1 if introduced_by else 0
+    for token in clause.tokens:
+        distance = 0 if not introduced_by or (token.marks & introduced_by and not token.quoted) else distance
+        if distance <= _NEAR and not token.sign:
             kinds |= token.sense.kinds & _kinds(*_SOURCE_KINDS)
-            if token.text in clause.names or token.text in clause.places_named:
-                words[token.text] = None
+            words |= {token.text: None} if token.text in clause.names | clause.places_named else {}
+            if token.value is not None and token.value.keys[0].partition(":")[0] in _SOURCE_SHAPES:
+                keys |= dict.fromkeys(token.value.keys)
+                words |= dict.fromkeys(words_of_value(token.value.text, token.value.keys[0]))
+        distance += 1
     return Source(index, kinds, tuple(keys), tuple(words)) if keys or kinds else None
 
 
-def _introduced(tokens: Sequence[Token], marks: int) -> Iterator[tuple[Token, bool]]:
-    """Yield each token, and whether it stands shortly behind one of the marks."""
-    distance = 0 if not marks else _NEAR + 1
-    for token in tokens:
-        if marks and token.marks & marks and not token.quoted:
-            distance = 0
-        yield token, not marks or distance <= _NEAR
-        distance += 1
-
-
-def _kinds(*names: str) -> int:
-    return vocabulary().mask_of_kinds(list(names))
+def _kinds(*wanted: str) -> int:
+    return vocabulary().kinds(*wanted)

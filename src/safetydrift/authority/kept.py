@@ -9,11 +9,10 @@ import msgspec
 DIGEST = 8
 """Bytes of a digest."""
 MAX_MEMO = 8192
-"""Digests that are remembered."""
-
+"""Digests that are remembered by one `Digester`."""
 PROVISIONAL, EXCEPTED, QUESTION, DIRECTED, PINNED, NUMBERED = 1, 2, 4, 8, 16, 32
-"""Flags of a clause: forbidden for now alone, an exception from the one before, about the act alone, forbidden towards
-those that it names, with values that say which object is meant, with a number that does."""
+"""Flags of a clause: what it forbids is forbidden for now alone; it is an exception from the one before; it is
+about the act alone; it forbids towards those that it names; values or numbers say which object is meant."""
 
 
 class Clause(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -21,35 +20,33 @@ class Clause(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     Parameters
     ----------
-    asked, refused, goals, scope, kinds
-        Actions, goals, scopes and kinds of objects, as bit masks.
-    flags
-        `PROVISIONAL`, `EXCEPTED`, `QUESTION`, `DIRECTED`, `PINNED` and `NUMBERED`.
+    asked, refused, goals, scope, kinds, flags
+        Actions, goals, scopes and kinds of objects as bit masks, and what else is true of it.
     turn
         The number of the message, from 0.
     words, parties, names, places_named, parts, keys, places
-        Digests, one after the other: see `safetydrift.authority.clauses.Clause`.
+        Digests, one after the other: see `safetydrift.authority.objects.Objects`.
     carried_words, carried_keys, carried_parties
         Digests of what, and of whom, the clause refers back to.
     """
 
-    asked: int
-    refused: int
-    goals: int
-    scope: int
-    kinds: int
-    flags: int
-    turn: int
-    words: bytes
-    parties: bytes
-    names: bytes
-    places_named: bytes
-    parts: bytes
-    keys: bytes
-    places: bytes
-    carried_words: bytes
-    carried_keys: bytes
-    carried_parties: bytes
+    asked: int = 0
+    refused: int = 0
+    goals: int = 0
+    scope: int = 0
+    kinds: int = 0
+    flags: int = 0
+    turn: int = 0
+    words: bytes = b""
+    parties: bytes = b""
+    names: bytes = b""
+    places_named: bytes = b""
+    parts: bytes = b""
+    keys: bytes = b""
+    places: bytes = b""
+    carried_words: bytes = b""
+    carried_keys: bytes = b""
+    carried_parties: bytes = b""
 
 
 class Delegation(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -60,7 +57,7 @@ class Delegation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     clause
         The number of the clause, from 0.
     actions
-        The actions for which the source may supply values, by name; empty where `whole` is true.
+        The actions for which the source may supply values, by name; those that `whole` adds are not among them.
     whole
         Whether the user asked for everything that the source asks for.
     many
@@ -78,6 +75,34 @@ class Delegation(msgspec.Struct, frozen=True, array_like=True, gc=False):
     kinds: tuple[str, ...]
     keys: bytes
     words: bytes
+
+
+class Kept(msgspec.Struct, frozen=True):
+    """The parts of a request.
+
+    Parameters
+    ----------
+    salt
+        The key of the digests, at most 64 bytes; one per session.
+    clauses
+        What was asked for, forbidden and spoken about, in order.
+    delegations
+        Sources that the user pointed to, in order.
+    words, keys
+        Digests of all words and of the keys of all values, one after the other.
+    turns
+        Messages heard.
+    refused_beyond
+        Actions that were forbidden when no more clauses were kept, as a bit mask: they are forbidden on everything.
+    """
+
+    salt: bytes
+    clauses: tuple[Clause, ...] = ()
+    delegations: tuple[Delegation, ...] = ()
+    words: bytes = b""
+    keys: bytes = b""
+    turns: int = 0
+    refused_beyond: int = 0
 
 
 class Digester:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from safetydrift.authority.text import words_in
+import msgspec
+
+from safetydrift.authority.text import names, words_in
 from safetydrift.authority.values import without_suffix
-from safetydrift.authority.vocabulary import MARK_BITS, SCOPE_BITS, vocabulary
+from safetydrift.authority.vocabulary import mark, scope, vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -12,59 +14,55 @@ if TYPE_CHECKING:
 
     from safetydrift.authority.reading import Token
 
-_ABOUT, _TOWARD, _FUNCTION = (MARK_BITS[name] for name in ("about", "toward", "function"))
-_PLACED = MARK_BITS["source"] | MARK_BITS["place"]
-_PREPOSITION = _PLACED | _ABOUT
-_NO_NAME = sum(bit for name, bit in MARK_BITS.items() if name not in {"made", "task", "light"})
 MAX_WORDS = 512
 """Words and values of a clause that are kept."""
+SETS = names("words parties names places_named parts keys places")
+SPECIAL = scope("force", "bypass", "public", "admin", "production")
+"""Scopes that an act has only if the user speaks of them."""
+_ABOUT, _TOWARD, _FUNCTION = mark("about"), mark("toward"), mark("function")
+_PLACED = mark("source", "place")
+_NAMING = mark("light", "made", "task", "follow")
+"""Marks of words that may be names all the same."""
+_COMMON_LABELS = names("com org net www http https gmail outlook hotmail yahoo html index")
 
 
-class Objects:
+class Objects(msgspec.Struct):
     """What a clause is about.
 
-    Attributes
-    ----------
-    scope, kinds, numbered
-        Scopes and kinds of objects, as bit masks; whether one of them is named by a number.
-    words, parties, names, places_named
-        Its words; those that may name whom the act is for; those that name something, as they are not in the lexicon or
-        stand beside its kind; those that name where it is.
-    keys, parts, places
-        Keys of its values, and the words that these consist of; keys of paths that say where its objects are.
+    `words` are all its words; `parties` those that may name whom the act is for; `names` those that name something,
+    as they are not in the lexicon or stand beside its kind, and `places_named` those that name where it is or whom
+    it is for; `keys` and `parts` the keys of its values and the words that these consist of; `places` keys of paths
+    that say where its objects are; `numbered` says that a number names one of them.
     """
 
-    __slots__ = ("keys", "kinds", "names", "numbered", "parties", "parts", "places", "places_named", "scope", "words")
-
-    def __init__(self) -> None:
-        self.scope = self.kinds = 0
-        self.numbered = False
-        self.words: dict[str, None] = {}
-        self.parties: dict[str, None] = {}
-        self.names: dict[str, None] = {}
-        self.keys: dict[str, None] = {}
-        self.parts: dict[str, None] = {}
-        self.places: dict[str, None] = {}
-        self.places_named: dict[str, None] = {}
+    scope: int = 0
+    kinds: int = 0
+    numbered: bool = False
+    words: dict[str, None] = {}
+    parties: dict[str, None] = {}
+    names: dict[str, None] = {}
+    places_named: dict[str, None] = {}
+    parts: dict[str, None] = {}
+    keys: dict[str, None] = {}
+    places: dict[str, None] = {}
 
     def add(self, other: Objects) -> None:
         """Take over what other objects are known by."""
         self.kinds |= other.kinds
         self.scope |= other.scope
         self.numbered = self.numbered or other.numbered
-        for name in ("words", "parties", "names", "keys", "parts", "places", "places_named"):
+        for name in SETS:
             getattr(self, name).update(getattr(other, name))
 
-    def describe(self, tokens: Iterable[Token], verbs: Iterable[int] = ()) -> None:
+    def describe(self, tokens: Iterable[Token], verbs: Sequence[int] = ()) -> None:
         """Add what words and values name; of verbs only the words and the scope."""
         before = 0
         placed = aside = False
-        modifier: Token | None = None
+        first: Token | None = None
         for at, token in enumerate(tokens):
-            if modifier is not None and at not in verbs and (name := _name_of(modifier, token)):
-                (self.places_named if placed or aside else self.names)[name] = None
-            self.numbered = self.numbered or (modifier is not None and _is_number(token))
-            modifier = token if at not in verbs and _may_name(token) else None
+            if first is not None and at not in verbs:
+                self._beside(first, token, aside=placed or aside)
+            first = token if at not in verbs and _may_name(token) else None
             if token.sign or len(self.words) + len(self.keys) > MAX_WORDS:
                 continue
             if at in verbs:
@@ -73,24 +71,35 @@ class Objects:
             elif token.value is not None:
                 self._value(token, placed=placed)
             else:
-                self._word(token, before, placed=placed or aside)
+                self._word(token, before, aside=placed or aside)
             before = token.marks
             placed = bool(before & _PLACED) or (placed and token.value is None and not before & _TOWARD)
             aside = bool(before & (_TOWARD | _ABOUT)) or (aside and not before & _PLACED)
+
+    def _beside(self, first: Token, second: Token, *, aside: bool) -> None:
+        """Take account of an object's word and the one behind it, one of which may name the other."""
+        if name := _name_of(first, second):
+            (self.places_named if aside else self.names)[name] = None
+        if (
+            second.value is not None
+            and second.value.keys[0][:3] in {"amo", "id:", "acc"}
+            and not second.sense.month
+        ):
+            self.numbered = True
 
     def _value(self, token: Token, *, placed: bool) -> None:
         value = token.value
         if value is None:
             return
-        is_place = placed and value.keys[0][:5] == "path:"
-        (self.places if is_place else self.keys).update(dict.fromkeys(value.keys))
+        is_path = value.keys[0].startswith("path:")
+        (self.places if placed and is_path else self.keys).update(dict.fromkeys(value.keys))
         if not token.sense.month and token.sense.number < 0:
-            self.parts.update(dict.fromkeys(words_of_value(value.text, value.keys[0])))
-            if value.keys[0].startswith("path:") and value.keys[1:2] and value.keys[1].startswith("relative:"):
-                self.parts.update(dict.fromkeys(words_in(value.text)))
-            self.scope |= scope_of_words(words_in(value.text))
+            relative = is_path and any(key.startswith("relative:") for key in value.keys[1:2])
+            words = [*words_of_value(value.text, value.keys[0]), *(words_in(value.text) if relative else ())]
+            self.parts.update(dict.fromkeys(words))
+            self.scope |= vocabulary().scope_of(words_in(value.text)) & SPECIAL
 
-    def _word(self, token: Token, before: int, *, placed: bool) -> None:
+    def _word(self, token: Token, before: int, *, aside: bool) -> None:
         sense, text = token.sense, token.text
         if not token.quoted:
             self.kinds |= sense.kinds
@@ -101,17 +110,13 @@ class Objects:
         parts = None if sense.kinds or sense.strict else vocabulary().compound(text)
         if parts is not None:
             self.words.update(dict.fromkeys(parts))
-            self.kinds |= kinds_of_word(parts[1])
+            self.kinds |= vocabulary().kinds_of(parts[1])
             self.names[parts[0]] = None
-        elif token.quoted or (token.named and sense.strict) or not (token.marks & _NO_NAME or sense.known()):
-            (self.places_named if placed else self.names)[text] = None
+        elif token.quoted or (token.named and sense.strict) or not (token.marks & ~_NAMING or sense.known()):
+            if len(text) > 1 or text.isascii():
+                (self.places_named if aside else self.names)[text] = None
             if not (token.owned or before & _ABOUT):
                 self.parties[text] = None
-
-
-def _is_number(token: Token) -> bool:
-    """Return whether a value is a number that may name one of several things: ``issue 118``."""
-    return token.value is not None and not token.sense.month and token.value.keys[0][:3] in {"amo", "id:", "acc"}
 
 
 def _may_name(token: Token) -> bool:
@@ -136,15 +141,12 @@ def _name_of(first: Token, second: Token) -> str:
     return first.text if others else ""
 
 
-_NAMING = sum(MARK_BITS[name] for name in ("light", "made", "task", "follow"))
-
-
-def direct_kinds(part: Sequence[Token], verbs: Iterable[int]) -> int:
+def direct_kinds(part: Sequence[Token], verbs: Sequence[int]) -> int:
     """Return the kinds of the objects that stand with the verb, before anything that a preposition introduces."""
     kinds = 0
     aside = False
     for at, token in enumerate(part):
-        aside = bool(token.marks & _PREPOSITION and kinds) or (aside and not token.marks & _TOWARD)
+        aside = bool(token.marks & (_PLACED | _ABOUT) and kinds) or (aside and not token.marks & _TOWARD)
         if token.sense.kinds and not aside and not token.quoted and at not in verbs:
             narrows = at + 1 < len(part) and _name_of(token, part[at + 1]) == token.text
             kinds |= 0 if narrows else token.sense.kinds
@@ -152,33 +154,10 @@ def direct_kinds(part: Sequence[Token], verbs: Iterable[int]) -> int:
 
 
 def words_of_value(text: str, key: str) -> list[str]:
-    """Return the words by which a value may be known: of a path those of its last part, of a host without its ending."""
+    """Return the words that a value is known by: of a path its last part's, of a host all but its ending."""
     shape, _, form = key.partition(":")
     if shape == "path":
         return list(words_in(without_suffix(form.rpartition("/")[2]) or form))
     if shape in {"host", "url", "mail"}:
         return [word for word in words_in(form) if word not in _COMMON_LABELS]
     return list(words_in(text))
-
-
-_COMMON_LABELS = frozenset(
-    ("com", "org", "net", "www", "http", "https", "gmail", "outlook", "hotmail", "yahoo", "html", "index")
-)
-
-
-def kinds_of_word(word: str) -> int:
-    """Return the kinds of objects that a word stands for in any language."""
-    known = vocabulary()
-    return known.sense(word, known.languages_of(word)).kinds | known.kinds_of_program(word)
-
-
-def scope_of_words(words: Iterable[str]) -> int:
-    """Return the scopes that a name's words stand for: ``prod`` in ``db-prod-1``."""
-    known = vocabulary()
-    scope = 0
-    for word in words:
-        scope |= known.sense(word, known.languages_of(word)).scope
-    return scope & _NAMED
-
-
-_NAMED = SCOPE_BITS["force"] | SCOPE_BITS["bypass"] | SCOPE_BITS["production"] | SCOPE_BITS["admin"] | SCOPE_BITS["public"]

@@ -1,12 +1,15 @@
-"""A message as sentences of words with their meanings: values, quoted text and pasted blocks told apart from requests."""
+"""A message as sentences of words with their meanings; values, quotations and pasted blocks told apart."""
 
 from __future__ import annotations
 
 import re
+from copy import copy
 
-from safetydrift.authority.text import COMBINING, bounded, fold
+import msgspec
+
+from safetydrift.authority.text import COMBINING, bounded, fold, names
 from safetydrift.authority.values import Found, date_keys, plain, values_in
-from safetydrift.authority.vocabulary import MARK_BITS, Sense, unpacked, vocabulary
+from safetydrift.authority.vocabulary import Sense, mark, vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,97 +17,79 @@ if TYPE_CHECKING:
 
 MAX_TOKENS = 16_384
 """Words and signs of a message that are read; of more, the first and the last."""
-_VALUE_OPEN, _VALUE_CLOSE, _QUOTE_OPEN, _QUOTE_CLOSE, _BLOCK, _CAPITAL = "\ue000\ue001\ue002\ue003\ue004\ue005"
+_VALUE_OPEN, _VALUE_CLOSE, _QUOTE_OPEN, _QUOTE_CLOSE, _BLOCK, _CAPITAL = (
+    "\ue000\ue001\ue002\ue003\ue004\ue005"
+)
 _PRIVATE = re.compile("[\ue000-\ue005]")
 _BLOCKS = re.compile(
-    r"(?:^|\n)[ \t]*(?:```|~~~).*?(?:\n[ \t]*(?:```|~~~)|\Z)"  # fenced code
-    r"|```.{0,20000}?```"
+    r"(?:^|\n)[ \t]*(?:```|~~~).*?(?:\n[ \t]*(?:```|~~~)|\Z)|```.{0,20000}?```"  # code
     r"|(?:(?:^|\n)>[^\n]*)+"  # quoted lines
-    r"|(?:^|\n)[ \t>]*(?:-{3,} ?(?:original|forwarded|ursprüngliche|weitergeleitete)[^\n]*|on [^\n]{4,120} wrote:\s*\n"
-    r"|am [^\n]{4,120} schrieb[^\n]{0,80}:\s*\n|le [^\n]{4,120} a écrit ?:\s*\n).*"
-    r"|(?:(?:^|\n)(?:from|von|de|from name): [^\n]*\n(?:(?:sent|date|to|cc|subject|betreff|an|objet)[^\n]*\n){1,6}).*"
-    r"|(?:(?:^|\n)[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|traceback \(|file \"|at [\w.$]{1,80}\(|(?:error|warn|warning|info|debug)\b"
-    r"[:\] ]|\$ |>>> |[\w.]{1,60}(?:error|exception):)[^\n]*)+",  # logs and traces of errors
+    r"|(?:^|\n)[ \t>]*(?:-{3,} ?(?:original|forwarded|ursprüngliche|weitergeleitete)[^\n]*"
+    r"|on [^\n]{4,120} wrote:\s*\n|am [^\n]{4,120} schrieb[^\n]{0,80}:\s*\n|le [^\n]{4,120} a écrit ?:\s*\n).*"  # mail
+    r"|(?:(?:^|\n)(?:from|von|de): [^\n]*\n(?:(?:sent|date|to|cc|subject|betreff|an|objet)[^\n]*\n){1,6}).*"
+    r"|(?:(?:^|\n)[ \t]*(?:\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d|traceback \(|file \"|at [\w.$]{1,80}\("
+    r"|(?:error|warn|warning|info|debug)\b[:\] ]|\$ |>>> |[\w.]{1,60}(?:error|exception):)[^\n]*)+",  # logs, errors
     re.DOTALL | re.IGNORECASE,
 )
+_FENCE = re.compile(r"(?:^|\n)[ \t]*(?:```|~~~)")
+_QUOTES = re.compile(r"[`\"“„«「『'‘]")
 _INLINE = re.compile(
     r"`[^`\n]{1,2000}`|\"[^\"]{1,2000}\"|“[^”]{1,2000}”|„[^“”]{1,2000}[“”]|«[^»]{1,2000}»|「[^」]{1,2000}」|『[^』]{1,2000}』"
     r"|(?<![^\s(\[:,])['‘][^'‘’\n]{1,300}['’](?![\w])"
 )
-_SOFT_BREAK = re.compile(r"(?<![\n.:;!?])\n(?=[^\W\d_A-ZА-ЯÀ-ÞΑ-Ω\u0590-\U0001ffff])")
+_SOFT_BREAK = re.compile(r"(?<![\n.:;!?])\n(?=[a-zß-ÿα-ωа-яё])")
 _NAME = re.compile(r"(?<=[a-z0-9,;:')] )(?=[A-Z][a-zà-ÿ])")
 """Where a word begins that has a capital letter within a sentence."""
 _TIGHT = re.compile(r"(?<=[a-z])\.(?=[A-Z][a-z])")
 """A full stop without a blank behind it."""
+_ABBREVIATED = re.compile(r"\b(dr|mrs?|ms|prof|st|nr|sra?|mme|vs|e\.g|i\.e|z\.b|p\.ej)\.(?= )", re.IGNORECASE)
 _LETTERS = rf"(?:[^\W_]|[{COMBINING}])+"
 _TOKEN = re.compile(
-    rf"\ue000(\d+)\ue001|(\ue005?{_LETTERS}(?:'{_LETTERS})?)|[.](?=[\s\ue002-\ue004)]|\Z)|[!?;,:\n()\ue002-\ue004&…。؟।،؛、۔]| - "
+    rf"\ue000(\d+)\ue001|(\ue005?{_LETTERS}(?:'{_LETTERS})?)|"
+    r"[.](?=[\s\ue002-\ue004)]|\Z)|[!?;,:\n()\ue002-\ue004&…。؟।،؛、۔]| - "
 )
-_ENDS = frozenset(".!?\n…。؟।۔;؛")
-_COMMAS = frozenset((",", ":", "(", ")", " - ", "،", "、"))
-_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+_ENDS, _COMMAS, _ASKING = frozenset(".!?\n…。؟।۔;؛"), frozenset((*",:()،、", " - ")), frozenset("?؟")
+_WIDE = ("\u3040", "\u9fff")
+"""Scripts that are written without blanks, Han and Kana, lie between these."""
 _AND = "\u0648\u05d5"
 """What Arabic and Hebrew write before a word for "and"."""
-_ASKING = frozenset("?؟")
-_GAP = 7
-_SHARE = 0.5
-"""Of the most frequent language's words, that another must have to be heard as well."""
-_FOREIGN = 3
-"""Words that only another language has, from which on it is heard as well."""
-_SAMPLE = 600
+_BETWEEN, _JOINTS = names("and und et y e en och i ve"), names("und en ed och e y")
+"""Words between the words of a number, and what holds its parts together within one."""
+_FUNCTION, _GENERIC, _CONNECT = mark("function"), mark("generic"), mark("connect")
+_GAP, _SPELLED, _ARTICLE = 12, 5, 1
+"""Words that a phrase may hold in its gap; digits that spell out a number; the number that many languages use as an
+article."""
+_SHARE, _FOREIGN, _SAMPLE = 0.5, 3, 600
+"""Another language is heard as well from this share of the first one's words, or this many words of its own, among
+so many."""
 
 
-class Token:
+class Token(msgspec.Struct):
     """A word, a value or a sign of a message.
 
-    Attributes
-    ----------
-    text
-        Folded.
-    sense, marks
-        What it means in the languages of the message; nothing for a value.
-    value
-        The value that it is.
-    quoted
-        Whether it stands in quotation marks or code.
-    owned
-        Whether it has an English genitive: ``Bob's``.
-    named
-        Whether it has a capital letter within a sentence.
-    sign
-        The sign that it is; empty for words and values.
-    block
-        The index of the pasted block that stands here, or -1.
-    languages
-        The languages of the message, as bits.
+    `text` is folded; `named` says that it has a capital letter within a sentence, `owned` that it is an English
+    genitive; `block` is the index of the pasted block that stands here, or -1; `languages` those of the message, as
+    bits.
     """
 
-    __slots__ = ("block", "languages", "marks", "named", "owned", "quoted", "sense", "sign", "text", "value")
+    text: str
+    sense: Sense
+    value: Found | None = None
+    sign: str = ""
+    marks: int = 0
+    quoted: bool = False
+    named: bool = False
+    owned: bool = False
+    block: int = -1
+    languages: int = -1
 
-    def __init__(self, text: str, sense: Sense, value: Found | None = None, sign: str = "") -> None:
-        self.text, self.sense, self.value, self.sign = text, sense, value, sign
-        self.marks = sense.marks
-        self.quoted = self.owned = self.named = False
-        self.block = self.languages = -1
 
+class Message(msgspec.Struct):
+    """A message that was read: its sentences, all its values, and the blocks of code, logs or mail pasted into it."""
 
-class Message:
-    """A message that was read.
-
-    Attributes
-    ----------
-    sentences
-        Tokens by sentence; the last token of each is the sign that ends it, where there is one.
-    values
-        All values, those in blocks included.
-    blocks
-        Pasted blocks: code, logs, quoted mail.
-    """
-
-    __slots__ = ("blocks", "sentences", "values")
-
-    def __init__(self, sentences: list[list[Token]], values: list[Found], blocks: list[str]) -> None:
-        self.sentences, self.values, self.blocks = sentences, values, blocks
+    sentences: list[list[Token]]
+    values: list[Found]
+    blocks: list[str]
 
 
 NOTHING = Sense()
@@ -119,54 +104,97 @@ def read_message(text: str) -> Message:
         blocks.append(match[0])
         return f"\n{_BLOCK}\n"
 
-    text = _BLOCKS.sub(apart, text)
+    text = _BLOCKS.sub(apart, _closed(text))
+    text = _ABBREVIATED.sub(r"\1", text)
     values = values_in(text)
-    tokens = _tokens(_SOFT_BREAK.sub(" ", _marked(text, values)), values, len(blocks))
+    marked = _NAME.sub(_CAPITAL, _TIGHT.sub(". ", _masked(text, values)))
+    if _QUOTES.search(marked):
+        marked = _INLINE.sub(lambda match: f" {_QUOTE_OPEN} {match[0][1:-1]} {_QUOTE_CLOSE} ", marked)
+    tokens = _tokens(_SOFT_BREAK.sub(" ", marked), values)
     for block in blocks:
         values += values_in(block)
     return Message(list(_sentences(tokens)), values, blocks)
 
 
+def _closed(text: str) -> str:
+    """Return a text in which a fence that nothing closes ends at the next blank line."""
+    fences = [match.start() for match in _FENCE.finditer(text)]
+    if len(fences) % 2 == 0:
+        return text
+    end = text.find("\n\n", fences[-1])
+    return f"{text[:end]}\n```{text[end:]}" if end >= 0 else text
+
+
 def tokens_of(text: str) -> list[Token]:
     """Return the words and values of a text as tokens, without regard to quotation marks."""
     values = values_in(text)
-    return [token for token in _tokens(_masked(text, values), values, 0) if not token.sign]
+    return [token for token in _tokens(_masked(text, values), values) if not token.sign]
 
 
-def _marked(text: str, values: list[Found]) -> str:
-    """Return a text with values and quotation marks as signs of their own."""
-    text = _NAME.sub(_CAPITAL, _TIGHT.sub(". ", _masked(text, values)))
-    if _QUOTE_SIGNS.search(text):
-        return _INLINE.sub(lambda match: f" {_QUOTE_OPEN} {match[0][1:-1]} {_QUOTE_CLOSE} ", text)
-    return text
+def ends_line(token: Token) -> bool:
+    """Return whether a sign ends a line."""
+    return token.sign == "\n"
 
 
-_QUOTE_SIGNS = re.compile(r"[`\"“„«「『'‘]")
+def is_comma(token: Token) -> bool:
+    """Return whether a sign parts a sentence."""
+    return token.sign in _COMMAS
+
+
+def asks(token: Token) -> bool:
+    """Return whether a sign ends a question."""
+    return token.sign in _ASKING
 
 
 def _masked(text: str, values: list[Found]) -> str:
+    """Return a text in which values are signs of their own."""
     pieces, at = [], 0
     for index, value in enumerate(values):
         pieces += [text[at : value.start], f" {_VALUE_OPEN}{index}{_VALUE_CLOSE} "]
         at = value.end
-    pieces.append(text[at:])
-    return "".join(pieces)
+    return "".join([*pieces, text[at:]])
 
 
-def _tokens(marked: str, values: list[Found], blocks: int) -> list[Token]:
-    words: list[tuple[str, Found | bool | None]] = []
+def _sentences(tokens: list[Token]) -> Iterator[list[Token]]:
+    sentence: list[Token] = []
+    for token in tokens:
+        sentence.append(token)
+        if token.sign in _ENDS and token.sign:
+            if len(sentence) > 1 or token.sign == "\n":
+                yield sentence
+            sentence = []
+    if sentence:
+        yield sentence
+
+
+# -- words and signs -------------------------------------------------------------------------------------------
+
+
+def _tokens(marked: str, values: list[Found]) -> list[Token]:
+    found: list[tuple[str, Found | None, bool]] = []
     for match in _TOKEN.finditer(fold(marked)):
-        if match[1] is not None:
-            index = int(match[1])
-            words.append((match[0], values[index] if index < len(values) else True))
-        elif match[2] is not None:
-            words += [(word, None) for word in _words(match[0])]
+        if match[2] is not None:
+            found += [(word, None, True) for word in _words(match[2])]
+        elif match[1] is not None and int(match[1]) < len(values):
+            found.append((match[0], values[int(match[1])], False))
         else:
-            words.append((match[0], True))
-    if len(words) > MAX_TOKENS:
-        words = words[: MAX_TOKENS // 2] + words[-MAX_TOKENS // 2 :]
-    active = active_languages([word for word, value in words[:_SAMPLE] if value is None])
-    tokens = _with_senses(words, active, blocks)
+            found.append((match[0], None, False))
+    if len(found) > MAX_TOKENS:
+        found = found[: MAX_TOKENS // 2] + found[-MAX_TOKENS // 2 :]
+    active = _active_languages([word.lstrip(_CAPITAL) for word, _, is_word in found[:_SAMPLE] if is_word])
+    tokens, quoted, block = [], False, 0
+    for word, value, is_word in found:
+        if is_word:
+            token = _word_token(word, active)
+            token.quoted = quoted
+        elif value is not None:
+            token = Token(word, NOTHING, value, quoted=quoted)
+        else:
+            token = Token(word, NOTHING, sign=word, marks=_CONNECT if word == "&" else 0)
+            quoted = word == _QUOTE_OPEN or (quoted and word != _QUOTE_CLOSE)
+            if word == _BLOCK:
+                token.block, block = block, block + 1
+        tokens.append(token)
     _phrases(tokens)
     _numbers(tokens)
     return tokens
@@ -174,145 +202,106 @@ def _tokens(marked: str, values: list[Found], blocks: int) -> list[Token]:
 
 def _words(word: str) -> list[str]:
     """Return the words that a run of letters is: apostrophes and scripts without blanks may hold several."""
+    known = vocabulary()
     if word[0] == _CAPITAL:
-        return [_CAPITAL + part if index == 0 else part for index, part in enumerate(_words(word[1:]))]
-    if "'" in word and not vocabulary().languages_of(word):
+        first, *more = _words(word[1:])
+        return [_CAPITAL + first, *more]
+    if "'" in word and not known.languages_of(word):
         before, _, after = word.partition("'")
         return [before + "'s"] if after == "s" else [before, after]
-    if word[0] in _AND and not vocabulary().lexicon.known.get(word) and vocabulary().languages_of(word[1:]):
+    if word[0] in _AND and word not in known.lexicon.known and known.languages_of(word[1:]):
         return [word[0], word[1:]]
-    return list(vocabulary().pieces(word)) if _WIDE.search(word) else [word]
-
-
-def active_languages(words: list[str]) -> int:
-    """Return the languages in which a message is read, as bits: those that know most of its words, and command words."""
-    known = vocabulary()
-    masks = [mask for word in words if (mask := known.languages_of(word.lstrip(_CAPITAL)))]
-    every = 1 << len(known.lexicon.languages) - 1
-    counts = [0] * (len(known.lexicon.languages) - 1)
-    for mask in masks:
-        mask &= ~every  # noqa: PLW2901  # command words are in every language
-        while mask:
-            counts[(mask & -mask).bit_length() - 1] += 1
-            mask &= mask - 1  # noqa: PLW2901  # as above
-    most = max(counts)
-    if not most:
-        return every | 1 << known.lexicon.languages.index("en")
-    first = counts.index(most)
-    apart = [0] * len(counts)
-    for mask in masks:
-        if not mask >> first & 1:
-            for language in range(len(counts)):
-                apart[language] += mask >> language & 1
-    chosen = [
-        1 << language
-        for language, count in enumerate(counts)
-        if count >= max(1, _SHARE * most + (most > 1)) or count == most or apart[language] >= _FOREIGN
-    ]
-    return every | sum(chosen)
-
-
-def _with_senses(words: list[tuple[str, Found | bool | None]], active: int, blocks: int) -> list[Token]:
-    known = vocabulary()
-    tokens, quoted, block = [], False, 0
-    for word, value in words:
-        if value is None:
-            token = _word_token(word, active)
-        elif isinstance(value, Found):
-            token = Token(word, NOTHING, value)
-        else:
-            token = Token(word, NOTHING, sign=word)
-            if word == _QUOTE_OPEN or word == _QUOTE_CLOSE:  # noqa: PLR1714  # a set of two is slower
-                quoted = word == _QUOTE_OPEN
-            if word == _BLOCK and block < blocks:
-                token.block, block = block, block + 1
-            if word == "&":
-                token.marks = MARK_BITS["connect"]
-        token.quoted = quoted and not token.sign
-        tokens.append(token)
-    return tokens
+    wide = not word.isascii() and any(_WIDE[0] <= sign <= _WIDE[1] for sign in word)
+    return list(known.pieces(word)) if wide else [word]
 
 
 def _word_token(word: str, active: int) -> Token:
-    bare = word.lstrip(_CAPITAL)
-    plain_word = bare.removesuffix("'s")
-    sense = vocabulary().sense(plain_word, active)
-    named = bare != word and sense.strict and not sense.marks & _FUNCTION
-    token = Token(plain_word, _as_name(sense) if named else sense)
-    token.owned, token.named, token.languages = plain_word != bare, bare != word, active
-    return token
+    named = word[0] == _CAPITAL
+    word = word[1:] if named else word
+    owned = word.endswith("'s")
+    word = word[:-2] if owned else word
+    sense = vocabulary().sense(word, active)
+    if named and sense.strict and not sense.marks & _FUNCTION:  # a name, not a verb
+        sense = copy(sense)
+        sense.verbs = sense.imperatives = sense.thirds = sense.gerunds = sense.participles = sense.goals = 0
+        sense.settle()
+    return Token(word, sense, marks=sense.marks, named=named, owned=owned, languages=active)
 
 
-def _as_name(sense: Sense) -> Sense:
-    """Return what a word means that a capital letter makes a name: no verb."""
-    copy = _copy(sense)
-    copy.verbs = copy.imperatives = copy.thirds = copy.gerunds = copy.participles = copy.goals = 0
-    return copy.settle()
+def _active_languages(words: list[str]) -> int:
+    """Return the languages of a message as bits: those that know most of its words, and command words."""
+    languages = vocabulary().lexicon.languages
+    every = 1 << len(languages) - 1
+    masks = [mask for word in words if (mask := vocabulary().languages_of(word) & ~every)]
+    counts = [0] * (len(languages) - 1)
+    for mask in masks:
+        while mask:
+            counts[(mask & -mask).bit_length() - 1] += 1
+            mask &= mask - 1  # noqa: PLW2901  # bit by bit
+    most = max(counts)
+    if not most:
+        return every | 1 << languages.index("en")
+    first = counts.index(most)
+    apart = [mask for mask in masks if not mask >> first & 1]
+    chosen = every
+    for language, count in enumerate(counts):
+        own = sum([mask >> language & 1 for mask in apart])
+        if count in {most, *range(max(1, int(_SHARE * most) + (most > 1)), most)} or own >= _FOREIGN:
+            chosen |= 1 << language
+    return chosen
+
+
+# -- phrases, numbers and dates --------------------------------------------------------------------------------
 
 
 def _phrases(tokens: list[Token]) -> None:
     """Give the first word of a phrase what the phrase means, and take from its words what they mean alone."""
-    known = vocabulary()
-    for at, token in enumerate(tokens):
+    for at, token in enumerate(tokens[:-1]):
         if not token.sense.phrases:
             continue
-        phrases = token.sense.phrases
-        matched = [(end, rest, meaning) for rest, meaning in phrases if (end := _end_of(rest, tokens, at))]
-        if not matched:
-            continue
-        longest = max((end for end, rest, _ in matched if "..." not in rest), default=0)
-        sense = _copy(Sense() if longest else token.sense)
-        sense.strict = token.sense.strict
-        for end, rest, meaning in matched:
-            if end == longest or "..." in rest:
-                known.add(sense, *unpacked(meaning))
-                tokens[end - 1].marks |= _ABSORBED
-        _settle(tokens, at, longest or at + 1, sense.settle())
+        after = tokens[at + 1].text
+        matched = [
+            (end, "..." in rest, code)
+            for rest, code in token.sense.phrases
+            if (rest[0] == after or rest[0][-1] in ".*") and (end := _end_of(rest, tokens, at))
+        ]
+        if matched:
+            _settle(tokens, at, matched)
 
 
-def _settle(tokens: list[Token], at: int, end: int, sense: Sense) -> None:
-    for token in tokens[at:end]:
+def _settle(tokens: list[Token], at: int, matched: list[tuple[int, bool, int]]) -> None:
+    first = tokens[at]
+    longest = max((end for end, has_gap, _ in matched if not has_gap), default=0)
+    sense = Sense(strict=first.sense.strict) if longest else copy(first.sense)
+    for end, has_gap, code in matched:
+        if end == longest or has_gap:
+            vocabulary().add(sense, code)
+            tokens[end - 1].marks |= _GENERIC
+    for token in tokens[at : longest or at + 1]:
         sense.scope |= token.sense.scope
-    tokens[at].sense, tokens[at].marks = sense, sense.marks
-    for later in tokens[at + 1 : end]:
-        kinds = later.sense.kinds
-        later.sense = Sense()
-        later.sense.kinds = kinds if not sense.kinds else 0
-        later.marks = sense.marks | _ABSORBED
-
-
-_ABSORBED = MARK_BITS["generic"]
-
-
-def _copy(sense: Sense) -> Sense:
-    copy = Sense()
-    for name in Sense.__slots__:
-        setattr(copy, name, getattr(sense, name))
-    return copy
+    first.sense, first.marks = sense.settle(), sense.marks
+    for token in tokens[at + 1 : longest]:
+        token.sense = Sense(kinds=0 if sense.kinds else token.sense.kinds)
+        token.marks = sense.marks | _GENERIC
 
 
 def _end_of(rest: list[str], tokens: list[Token], at: int) -> int:
     """Return where a phrase ends that begins at a token; 0 if it does not stand there."""
-    at += 1
-    gap = 0
+    at, gap = at + 1, 0
     for word in rest:
         if word == "...":
             gap = _GAP
             continue
-        for step in range(gap + 1):
-            if at + step >= len(tokens) or tokens[at + step].sign in _ENDS:
+        stem = word[:-1] if word[-1] == "*" else ""
+        for step in range(at, at + gap + 1):
+            if step >= len(tokens) or (tokens[step].sign and tokens[step].sign in _ENDS):
                 return 0
-            if _fits(word, tokens[at + step].text):
-                at += step + 1
+            if tokens[step].text == word or (stem and tokens[step].text.startswith(stem)):
+                at, gap = step + 1, 0
                 break
         else:
             return 0
-        gap = 0
     return at
-
-
-def _fits(word: str, text: str) -> bool:
-    return text.startswith(word[:-1]) if word[-1] == "*" else text == word
 
 
 def _numbers(tokens: list[Token]) -> None:
@@ -320,18 +309,19 @@ def _numbers(tokens: list[Token]) -> None:
     at = 0
     while at < len(tokens):
         token = tokens[at]
+        end = at + 1
         if token.sense.month and not token.quoted:
             _date_around(tokens, at)
         elif token.sense.number >= 0 and token.value is None:
-            end, values = at, []
+            values = _morphemes(token)
             while end < len(tokens) and (tokens[end].sense.number >= 0 or tokens[end].text in _BETWEEN):
-                values += morphemes(tokens[end])
+                values += _morphemes(tokens[end])
                 end += 1
-            if (keys := _spoken(values)) and not (end == at + 1 and max(values) <= _ARTICLE):
+            keys = _number_keys(values)
+            if keys and (end > at + 1 or max(values) > _ARTICLE):
                 token.value = Found(0, 0, " ".join(each.text for each in tokens[at:end]), keys)
                 _set_aside(tokens[at + 1 : end])
-            at = max(end, at + 1) - 1
-        at += 1
+        at = end
 
 
 def _set_aside(tokens: list[Token]) -> None:
@@ -340,56 +330,40 @@ def _set_aside(tokens: list[Token]) -> None:
         token.sense, token.marks, token.value = NOTHING, _FUNCTION, None
 
 
-_FUNCTION = MARK_BITS["function"]
-_BETWEEN = frozenset(("and", "und", "et", "y", "e", "en", "och", "i", "ve"))
-
-
-def morphemes(token: Token) -> list[float]:
-    """Return the numbers that a word is made of: ``zwolfhundert`` is 12 and 100; nothing if something else is in it."""
-    if token.sense.number < 0:
-        return []
+def _morphemes(token: Token) -> list[float]:
+    """Return the numbers that a word is made of, and nothing else: ``zwolfhundert`` is 12 and 100."""
     known = vocabulary()
     values: list[float] = []
-    rest = token.text
+    rest = token.text if token.sense.number >= 0 else ""
     while rest:
         for length in range(len(rest), 0, -1):
-            number = known.sense(rest[:length], token.languages).number if rest[:length] in known.lexicon.known else -1
+            piece = rest[:length]
+            number = known.sense(piece, token.languages).number if piece in known.lexicon.known else -1
             if number >= 0:
                 values.append(number)
-                rest = rest[length:]
                 break
         else:
-            joint = next((joint for joint in _JOINTS if rest.startswith(joint) and values), "")
-            if not joint:
-                return [token.sense.number] if not values else []
-            rest = rest[len(joint) :]
+            length = len(next((joint for joint in _JOINTS if values and rest.startswith(joint)), ""))
+            if not length:
+                return []
+        rest = rest[length:]
     return values
 
 
-_JOINTS = ("und", "en", "ed", "och", "e", "y")
-
-
-def _spoken(values: list[float]) -> tuple[str, ...]:
-    """Return the keys of a number in words: an amount, and the digits that it spells out."""
+def _number_keys(values: list[float]) -> tuple[str, ...]:
+    """Return the keys of a number in words: an amount, or the digits that it spells out."""
     if not values:
         return ()
     if len(values) >= _SPELLED and max(values) < 10:  # noqa: PLR2004
         digits = "".join(str(int(value)) for value in values)
-        return (f"account:{digits}", f"id:{digits}", f"phone:{digits[-9:]}")
+        return (f"account:{digits}", f"id:{digits}", f"amount:{digits}", f"phone:{digits[-9:]}")
     total = group = 0.0
     for value in values:
         if value >= 1000:  # noqa: PLR2004
             total, group = total + max(group, 1) * value, 0
-        elif value == 100:  # noqa: PLR2004
-            group = max(group, 1) * value
         else:
-            group += value
+            group = max(group, 1) * value if value == 100 else group + value  # noqa: PLR2004
     return (f"amount:{plain(total + group)}",)
-
-
-_SPELLED = 5
-_ARTICLE = 1
-"""A number that many languages use as an article."""
 
 
 def _date_around(tokens: list[Token], at: int) -> None:
@@ -397,45 +371,12 @@ def _date_around(tokens: list[Token], at: int) -> None:
     day = year = 0
     parts = []
     for token in (*tokens[max(0, at - 2) : at], *tokens[at + 1 : at + 4]):
-        number = _digits(token)
+        text = token.value.text if token.value is not None else token.text
+        match = re.match(r"(\d{1,4})(?:st|nd|rd|th|er|\.|º|ª|o|e|日|일)?$", text)
+        number = int(match[1]) if match else 0
         parts += [token] if number else []
-        if 0 < number <= 31 and not day:  # noqa: PLR2004
-            day = number
-        elif 1900 <= number < 2200:  # noqa: PLR2004
-            year = number
+        day = number if 0 < number <= 31 and not day else day  # noqa: PLR2004
+        year = number if 1900 <= number < 2200 else year  # noqa: PLR2004
     if day:
         tokens[at].value = Found(0, 0, tokens[at].text, date_keys(year, tokens[at].sense.month, day))
         _set_aside(parts)
-
-
-def _digits(token: Token) -> int:
-    text = token.value.text if token.value is not None else token.text
-    match = re.match(r"(\d{1,4})(?:st|nd|rd|th|er|\.|º|ª|o|e|日|일)?$", text)
-    return int(match[1]) if match else 0
-
-
-def _sentences(tokens: list[Token]) -> Iterator[list[Token]]:
-    sentence: list[Token] = []
-    for token in tokens:
-        sentence.append(token)
-        if token.sign and token.sign in _ENDS:
-            if len(sentence) > 1 or token.sign == "\n":
-                yield sentence
-            sentence = []
-    if sentence:
-        yield sentence
-
-
-def is_question(sign: str) -> bool:
-    """Return whether a sign ends a question."""
-    return sign in _ASKING
-
-
-def is_comma(sign: str) -> bool:
-    """Return whether a sign parts a sentence."""
-    return sign in _COMMAS
-
-
-def is_break(sign: str) -> bool:
-    """Return whether a sign ends a line."""
-    return sign == "\n"

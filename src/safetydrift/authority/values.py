@@ -1,4 +1,4 @@
-"""Values that decide what an act does, in one form by shape: accounts, phones, amounts, dates, hosts, addresses, paths.
+"""Values that decide what an act does, in one form by shape: accounts, amounts, dates, hosts, addresses, paths.
 
 A value has a shape and keys: ``"host:example.com"``, ``"amount:1200"``. Two writings of one value share a key.
 """
@@ -9,13 +9,16 @@ import re
 from functools import lru_cache
 from posixpath import normpath
 
-from safetydrift.authority.text import bounded, fold, words_in
+import msgspec
+
+from safetydrift.authority.text import bounded, fold, names, words_in
+from safetydrift.effects.languages.addresses import split_address
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SHAPES = ("account", "phone", "amount", "date", "url", "host", "mail", "path", "handle", "id", "name")
+SHAPES = names("account phone amount date url host mail path handle id name")
 """What a value can be; a ``name`` is what is known by its words alone."""
 MAX_VALUE = 2048
 """Longer values have no shape, in characters."""
@@ -24,47 +27,54 @@ MAX_VALUES = 1024
 MAX_PARTS = 16
 """Components of a path and labels of a host that are told apart, from the end."""
 
-_AROUND = "\"'`.,;:!?()[]{}<>*«»“”„‘’…|="
+_AROUND = "\"'`,;:!?([]{}<>«»“”„‘’…|="
+"""What a sentence writes around a value; a closing bracket only where none was opened."""
 _SUFFIX = frozenset(
-    "md txt rst html htm pdf doc docx odt rtf csv tsv json jsonl yaml yml toml ini cfg conf xml log py ipynb js mjs ts tsx "
-    "jsx css scss go rs java kt c h cc cpp hpp cs php rb pl lua r sql sh bash zsh ps1 bat cmd exe dll so o jar war zip gz "
-    "tgz bz2 xz zst tar 7z rar png jpg jpeg gif svg webp bmp mp3 mp4 wav mov mkv xls xlsx ods ppt pptx key pem crt cer p12 "
-    "pub env lock bak tmp temp old orig swp pid db sqlite sqlite3 parquet npy npz pt pth ckpt safetensors bin iso img ova "
-    "deb rpm whl tf tfvars tfstate ics eml msg vcf tex bib out err cache patch diff plist service timer dockerfile".split()
+    names(
+        "md txt rst html htm pdf doc docx odt rtf csv tsv json jsonl yaml yml toml ini cfg conf xml log py ipynb js "
+        "mjs ts tsx jsx css scss go rs java kt c h cc cpp hpp cs php rb pl lua r sql sh bash zsh ps1 bat cmd exe dll "
+        "so o jar war zip gz tgz bz2 xz zst tar 7z rar png jpg jpeg gif svg webp bmp mp3 mp4 wav mov mkv xls xlsx ods "
+        "ppt pptx key pem crt cer p12 pub env lock bak tmp temp old orig swp pid db sqlite sqlite3 parquet npy npz pt "
+        "pth ckpt safetensors bin iso img ova deb rpm whl tf tfvars tfstate ics eml msg vcf tex bib out err cache "
+        "patch diff plist service timer dockerfile"
+    )
 )
-_GENERIC_DOMAINS = frozenset(
-    "com org net edu gov mil int info biz dev app cloud xyz online site tech page test example local internal corp lan "
-    "onion shop store blog news wiki name pro mobi agency company email live world zone link click top club".split()
+_GENERIC_DOMAINS = names(
+    "com org net edu gov mil int info biz dev app cloud xyz online site tech page test example local internal corp "
+    "lan onion shop store blog news wiki name pro mobi agency company email live world zone link click top club"
 )
-_SECOND_LEVEL = frozenset("ac co com edu gob gov go ltd me mil ne net nom or org plc sch gouv asso in gen firm".split())
-_SHARED = frozenset(
-    "github.com gitlab.com bitbucket.org codeberg.org gist.github.com raw.githubusercontent.com huggingface.co pastebin.com "
-    "docs.google.com drive.google.com sites.google.com dropbox.com onedrive.live.com s3.amazonaws.com "
+_SECOND_LEVEL = names("ac co com edu gob gov go ltd me mil ne net nom or org plc sch gouv asso in gen firm")
+_SHARED = names(
+    "github.com gitlab.com bitbucket.org codeberg.org gist.github.com raw.githubusercontent.com huggingface.co "
+    "pastebin.com docs.google.com drive.google.com sites.google.com dropbox.com onedrive.live.com s3.amazonaws.com "
     "storage.googleapis.com bit.ly tinyurl.com t.co medium.com youtube.com reddit.com facebook.com x.com twitter.com "
-    "linkedin.com discord.com t.me wordpress.com blogspot.com npmjs.com pypi.org hub.docker.com".split()
+    "linkedin.com discord.com t.me wordpress.com blogspot.com npmjs.com pypi.org hub.docker.com"
 )
 """Hosts on which anybody has pages: their name alone says nothing about whose page is meant."""
-_TENANTS = frozenset(
-    "github.io gitlab.io pages.dev workers.dev vercel.app netlify.app herokuapp.com web.app firebaseapp.com appspot.com "
-    "azurewebsites.net cloudfront.net amazonaws.com blogspot.com wordpress.com ngrok.io ngrok-free.app r2.dev".split()
+_TENANTS = names(
+    "github.io gitlab.io pages.dev workers.dev vercel.app netlify.app herokuapp.com web.app firebaseapp.com r2.dev "
+    "appspot.com azurewebsites.net cloudfront.net amazonaws.com blogspot.com wordpress.com ngrok.io ngrok-free.app"
 )
 """Suffixes below which every name has an owner of its own."""
 
-_MAIL = re.compile(r"(?:mailto:)?([^\s@<>,;:\"()\[\]]{1,64})@((?:[\w\-]{1,63}\.){1,8}[\w\-]{2,63})", re.IGNORECASE)
+_MAIL = re.compile(
+    r"(?:mailto:)?([^\s@<>,;:\"()\[\]]{1,64})@((?:[\w\-]{1,63}\.){1,8}[\w\-]{2,63})", re.IGNORECASE
+)
 _SPOKEN_MAIL = re.compile(
     r"(?<![\w@.])([\w.+\-]{1,64})\s{0,3}(?:[\[({]\s?|\s)(?:at|arroba|arobase|chiocciola|ät|@)\s?[\])}]?\s{0,3}"
     r"([\w\-]{1,63}(?:\s?[\[({\s]\s?(?:dot|punkt|punto|point|ponto|punt|tochka)\s?[\])}\s]\s?[\w\-]{2,63}){1,4})",
     re.IGNORECASE,
 )
 _DOT = re.compile(r"\s?[\[({\s]\s?(?:dot|punkt|punto|point|ponto|punt|tochka)\s?[\])}\s]\s?", re.IGNORECASE)
-_SCHEME = re.compile(r"([a-z][a-z0-9+.\-]{1,15})://", re.IGNORECASE)
 _HOST = re.compile(r"((?:[\w\-]{1,63}\.){1,10}[\w\-]{2,63})\.?(?::\d{1,5})?(?![\w.])")
 _LOGIN = re.compile(r"[\w.\-]{1,64}@((?:[\w\-]{1,63}\.){1,8}[\w\-]{2,63}):([^\s:@]{1,512})")
 """``user@host:path``, as remote shells and repositories write it."""
 _SENTENCE = re.compile(r"(?<=\.[a-z]{3})\.[A-Z][a-z]{1,12}\Z")
 """The first word of a sentence that begins without a blank behind a host."""
 _QUAD = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?")
-_IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z]{2}\d\d(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])")
+_IBAN = re.compile(
+    r"(?<![A-Za-z0-9])[A-Za-z]{2}\d\d(?:[ \-]?[A-Za-z0-9]{4}){2,7}(?:[ \-]?[A-Za-z0-9]{1,3})?(?![A-Za-z0-9])"
+)
 _COIN = re.compile(r"0x[0-9a-fA-F]{40}|bc1[a-z0-9]{25,60}|[13][1-9A-HJ-NP-Za-km-z]{25,34}")
 _DIGITS = re.compile(r"(?<![\w.])(?:\+\s?|\()?\d(?:[ .\-/,()'’\u00a0\u202f]{0,2}\d){0,30}(?![\w])")
 _SPACED = re.compile(r"(?<!\S)\w(?:[ \-.·]\w){5,63}(?!\S)")
@@ -73,38 +83,25 @@ _JOINT = re.compile(r"[\"']\s{0,3}\+\s{0,3}[\"']|[\"']")
 _ISO_DATE = re.compile(r"(\d{4})[\-/.](\d{1,2})[\-/.](\d{1,2})(?:[T ]\d{1,2}:\d{2}.{0,15})?")
 _OTHER_DATE = re.compile(r"(\d{1,2})[./\-](\d{1,2})[./\-](\d{4}|\d{2})")
 _GROUPED = re.compile(r"\d{1,3}(?:([., '’\u00a0\u202f])\d{3})(?:\1\d{3}){0,4}")
-_PLAIN_NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,9})?")
 _AMOUNT = re.compile(
-    r"(?:[$€£¥₹₽₺₩₫]|[A-Z]{3}\s)?\s?(\d[\d., '’\u00a0\u202f]{0,24})\s?(k|m|mio|tsd|bn)?\s?(?:[$€£¥₹₽₺₩₫%]|(?!st\b|nd\b|rd\b|th\b)[A-Za-z]{2,8})?\Z"
+    r"(?:[$€£¥₹₽₺₩₫]|[A-Z]{3}\s)?\s?(\d[\d., '’\u00a0\u202f]{0,24})\s?(k|m|mio|tsd|bn)?\s?"
+    r"(?:[$€£¥₹₽₺₩₫%]|(?!st\b|nd\b|rd\b|th\b)[A-Za-z]{2,8})?\Z"
 )
 _FACTORS = {"k": 1000, "tsd": 1000, "m": 10**6, "mio": 10**6, "bn": 10**9}
 _ID = re.compile(r"(?=[\w.\-]*\d)[\w]+(?:[.\-][\w]+){0,8}|#\d+")
 _HANDLE = re.compile(r"@[\w][\w.\-]{0,38}")
-_CHUNK = re.compile(r"[^\s\u3000-\u9fff\uac00-\ud7af\uff00-\uffef]+")
+_CHUNK = re.compile(r"[^\s\u3000-\u9fff]+")
 _SPOKEN = re.compile(r"[\s\[({](?:dot|punkt|punto|point|ponto|punt|tochka)[\s\])}]", re.IGNORECASE)
-_PLACEHOLDER = 9
-_PHONE_DIGITS = 9
-_LONG = 8
-_YEAR = 2000
+_PHONE_DIGITS, _LONG, _YEAR = 9, 8, 2000
 
 
-class Found:
-    """A value that stands in a text.
+class Found(msgspec.Struct):
+    """A value that stands in a text: from where to where, as written, and its forms, ``shape:canonical``."""
 
-    Attributes
-    ----------
-    start, end
-        Where.
-    text
-        As written.
-    keys
-        Its forms, ``shape:canonical``.
-    """
-
-    __slots__ = ("end", "keys", "start", "text")
-
-    def __init__(self, start: int, end: int, text: str, keys: tuple[str, ...]) -> None:
-        self.start, self.end, self.text, self.keys = start, end, text, keys
+    start: int
+    end: int
+    text: str
+    keys: tuple[str, ...]
 
 
 def shape_of(value: str) -> str:
@@ -117,7 +114,7 @@ def shape_of(value: str) -> str:
     >>> shape_of("Ann <ann@example.com>"), shape_of("example.com/a"), shape_of("Ann Miller")
     ('mail', 'url', 'name')
     """
-    return _first(value)[0]
+    return keys_of(value)[0].partition(":")[0]
 
 
 def canonical(value: str) -> str:
@@ -128,12 +125,7 @@ def canonical(value: str) -> str:
     >>> canonical("at68 5453 2054"), canonical("$1,200.50"), canonical("HTTPS://www.Example.com:443/")
     ('AT6854532054', '1200.5', 'example.com')
     """
-    return _first(value)[1]
-
-
-def _first(value: str) -> tuple[str, str]:
-    shape, _, form = keys_of(value)[0].partition(":")
-    return shape, form
+    return keys_of(value)[0].partition(":")[2]
 
 
 @lru_cache(4096)
@@ -147,10 +139,16 @@ def keys_of(value: str) -> tuple[str, ...]:
     return (f"name:{' '.join(words_in(value[:MAX_VALUE]))}",)
 
 
+def _trimmed(word: str) -> str:
+    """Return a value without the signs of the sentence around it."""
+    word = word.strip(_AROUND).rstrip(_AROUND + ".")
+    return word if word.count(")") <= word.count("(") else word.rstrip(_AROUND + ".)")
+
+
 def _readers(value: str) -> Iterator[tuple[str, ...]]:
-    inner = value.strip(_AROUND) or value
+    inner = _trimmed(value) or value
     yield _mail(value)
-    if not (value[0] in "/~" or value.startswith("./") or value.startswith("../")):
+    if not (value[0] in "/~" or value.startswith(("./", "../"))):
         yield _web(inner)
     yield _account(inner)
     yield _date(inner)
@@ -175,34 +173,27 @@ def _mail(value: str) -> tuple[str, ...]:
     if found is None:
         return ()
     outside = value[: found.start()] + value[found.end() :]
-    if "@" in outside or (outside.strip(_AROUND + " ") and not value.rstrip(_AROUND[:9]).endswith(">")):
+    if "@" in outside or (outside.strip(_AROUND + ".) ") and not value.rstrip("\"'`,;:!?.").endswith(">")):
         return ()  # several addresses, or user@host:path
     return (f"mail:{found[1].casefold()}@{host_form(found[2])}",)
 
 
 def _web(value: str) -> tuple[str, ...]:
-    scheme = _SCHEME.match(value)
-    rest = value[scheme.end() :] if scheme else value
-    if scheme and scheme[1].lower() == "file":
-        return _path(rest)
-    rest = rest.partition("#")[0]
-    cut = re.search(r"[/?]", rest)
-    authority, path = (rest[: cut.start()], rest[cut.start() :]) if cut else (rest, "")
-    if scheme or (login := _LOGIN.fullmatch(value)) is None:
-        authority = authority.rpartition("@")[2] if scheme else authority
-    else:
-        scheme, authority, path = login, login[1], "/" + login[2].lstrip("/")
-    if not scheme and not _is_host(authority, bool(path)):
+    address = split_address(value)
+    if address.scheme == "file":
+        return _path(address.path)
+    login = _LOGIN.fullmatch(value) is not None
+    if not (address.scheme or login or _is_host(value)):
         return ()
-    host = host_form(authority)
-    if not host:
-        return ()
-    path = path.rstrip("/")
-    return (f"url:{host}{path}", f"at:{host}") if path else (f"host:{host}", f"at:{host}")
+    host = host_form(address.host) if address.host else ""
+    path = f"/{value.partition(':')[2].lstrip('/')}" if login else address.path
+    path = path.rstrip("/") + (f"?{address.query}" if address.query else "")
+    return () if not host else (f"url:{host}{path}" if path else f"host:{host}", f"at:{host}")
 
 
-def _is_host(text: str, with_path: bool) -> bool:
-    """Return whether a text without scheme is a host: it begins or ends like one, and not like a file."""
+def _is_host(text: str) -> bool:
+    """Return whether a text without scheme begins with a host: it begins or ends like one, and not like a file."""
+    text, slash, _ = re.sub(r"[/?#]", "\n", text, count=1).partition("\n")
     if _QUAD.fullmatch(text):
         return True
     found = _HOST.fullmatch(text)
@@ -211,7 +202,7 @@ def _is_host(text: str, with_path: bool) -> bool:
     last = found[1].rpartition(".")[2].lower()
     if text[:4].lower() == "www." or last in _GENERIC_DOMAINS or last.startswith("xn--"):
         return True
-    is_country = len(last) == 2 and last.isalpha() and (last not in _SUFFIX or with_path)  # noqa: PLR2004
+    is_country = len(last) == 2 and last.isalpha() and bool(last not in _SUFFIX or slash)  # noqa: PLR2004
     return is_country or (":" in text and last not in _SUFFIX and not last.isdigit())
 
 
@@ -228,21 +219,19 @@ def host_form(host: str) -> str:
         from unicodedata import normalize  # noqa: PLC0415  # few hosts need it
 
         host = normalize("NFKC", host).replace("\u3002", ".").casefold()
-        labels = [
-            label if label.isascii() else "xn--" + label.encode("punycode", "replace").decode("ascii")
-            for label in host.split(".")
-        ]
-        host = ".".join(labels)
+        host = ".".join([label if label.isascii() else _punycode(label) for label in host.split(".")])
     return host.removeprefix("www.") if host.count(".") > 1 else host
+
+
+def _punycode(label: str) -> str:
+    return "xn--" + label.encode("punycode", "replace").decode("ascii")
 
 
 def registered_domain(host: str) -> str:
     """Return the part of a host that somebody has registered, by a small set of rules.
 
-    Examples
-    --------
-    >>> registered_domain("a.b.example.co.uk"), registered_domain("me.github.io"), registered_domain("evil-example.com")
-    ('example.co.uk', 'me.github.io', 'evil-example.com')
+    Examples -------- >>> registered_domain("a.b.example.co.uk"), registered_domain("me.github.io"),
+    registered_domain("evil-example.com") ('example.co.uk', 'me.github.io', 'evil-example.com')
     """
     host = host_form(host)
     labels = host.split(".")
@@ -295,7 +284,7 @@ def _day(year: int, month: int, day: int) -> tuple[str, ...]:
 
 def date_keys(year: int, month: int, day: int) -> tuple[str, ...]:
     """Return the keys of a date; a year of 0 is one that was left open."""
-    return (f"anyyear:{month:02}-{day:02}", f"day:{month:02}-{day:02}") if not year else _day(year, month, day)
+    return _day(year, month, day) if year else (f"anyyear:{month:02}-{day:02}", f"day:{month:02}-{day:02}")
 
 
 def _number(value: str) -> tuple[str, ...]:
@@ -356,7 +345,7 @@ def _path(value: str) -> tuple[str, ...]:
     parts = path_parts(value)
     rooted = value[0] in "/~\\" or value[1:3] in {":\\", ":/"}
     tails = ["/".join(parts[-count:]) for count in range(1, len(parts) + (not rooted))]
-    whole = "/".join(parts) if not rooted or parts[:1] == ("~",) or value[0] not in "/\\" else "/" + "/".join(parts)
+    whole = "/" * (value[0] in "/\\") + "/".join(parts)
     relative = () if rooted else (f"relative:{whole}",)
     return (f"path:{whole}", *relative, *[f"tail:{tail}" for tail in tails])
 
@@ -419,19 +408,20 @@ def _chunks(text: str) -> Iterator[Found]:
         word = match[0]
         if word.isalpha() or len(word) > MAX_VALUE or word[:-1].isalpha():
             continue
-        inner = word.strip("\"'`,;:!?([]{}<>«»“”„‘’…|=").rstrip(".")
-        inner = inner.rstrip(").,;:!?") if inner.count(")") > inner.count("(") else inner
+        inner = _trimmed(word)
         if inner and not inner.isalpha():
             yield from _inside(inner, match.start() + word.find(inner))
 
 
 def _inside(word: str, start: int) -> Iterator[Found]:
     """Yield the value that a word without blanks is, or those between its commas and brackets."""
+    if not word:
+        return
     if word[0] in "$€£¥+" or (word[0].isdigit() and _DIGITS.match(word)):
         word = word.lstrip("$€£¥+")
         if not any(sign.isalpha() for sign in word):
             return  # numbers may hold blanks and commas: they are looked for in the text as a whole
-    if _SCHEME.search(word) is None and (pieces := re.split(r"[,;|()\[\]{}<>\"'`=]", word))[1:]:
+    if "://" not in word and (pieces := re.split(r"[,;|()\[\]{}<>\"'`=]", word))[1:]:
         at = start
         for piece in pieces:
             if piece and not piece.isalpha() and not piece.isdigit():

@@ -1,27 +1,36 @@
-"""The verbs of one part of a sentence: which of them ask for an act, and which are denied, told of or merely named."""
+"""The verbs of one part of a sentence: which ask for an act, and which are denied, reported or merely named."""
 
 from __future__ import annotations
 
-from safetydrift.authority.vocabulary import ACTION_BITS, MARK_BITS
+from safetydrift.authority.vocabulary import actions, mark
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.authority.reading import Token
 
-_ADVERB, _CONNECT, _CONTRAST, _EXCEPT = (MARK_BITS[name] for name in ("adverb", "connect", "contrast", "except"))
-_POLITE, _INFINITIVE, _NEGATION = (MARK_BITS[name] for name in ("polite", "infinitive", "negation"))
-_INSTEAD, _FORGET, _DENIAL = (MARK_BITS[name] for name in ("instead", "forget", "negation_after"))
-_RELATIVE, _REFERS, _WANT, _LIGHT = (MARK_BITS[name] for name in ("relative", "refers", "want", "light"))
-_CONDITION, _HOWTO, _REPORT, _MADE = (MARK_BITS[name] for name in ("condition", "howto", "report", "made"))
-_UNTIL, _GERUND, _BE, _AFTER_NOUN = (MARK_BITS[name] for name in ("until", "gerund", "be", "after_noun"))
-_INTRODUCES = _POLITE | _INFINITIVE | _NEGATION | _INSTEAD | _CONTRAST | _CONNECT | _FORGET
+_ADVERB, _CONNECT, _NEGATION, _DENIAL = (
+    mark("adverb"),
+    mark("connect"),
+    mark("negation"),
+    mark("negation_after"),
+)
+_INFINITIVE, _INSTEAD, _FORGET, _RELATIVE = (
+    mark("infinitive"),
+    mark("instead"),
+    mark("forget"),
+    mark("relative"),
+)
+_REFERS, _LIGHT, _REPORT, _MADE = mark("refers"), mark("light"), mark("report"), mark("made")
+_UNTIL, _GERUND, _BE, _AFTER_NOUN = mark("until"), mark("gerund"), mark("be"), mark("after_noun")
+_INTRODUCES = mark("polite", "infinitive", "negation", "instead", "contrast", "connect", "forget", "assent")
 """What a verb at the head of a request may stand behind."""
-_PARTS = _CONNECT | _CONTRAST | _EXCEPT
-_NO_VERB_AFTER = MARK_BITS["determiner"] | MARK_BITS["subject"]
-_PREPOSITION = MARK_BITS["source"] | MARK_BITS["about"] | MARK_BITS["place"]
-_BLOCKS = _CONDITION | _HOWTO | _REPORT
+_PARTS = mark("connect", "contrast", "except")
+_NO_VERB_AFTER = mark("determiner", "subject")
+_PREPOSITION = mark("source", "about", "place")
+_WISH = mark("polite", "want")
+_BLOCKS = mark("condition", "howto", "report")
 _NOTED = _NEGATION | _BLOCKS | _UNTIL | _MADE
-_TELLS = ACTION_BITS["send"]
+_TELLS = actions("send")
 _REACH, _FAR = 5, 1000
 """Words between a negation or a light verb and what it belongs to; more than any part of a sentence has."""
 
@@ -83,7 +92,7 @@ class Verbs:
             self.places.append(at)
         if verbs | goals | nouns:
             self._take(at, verbs | nouns, goals)
-        elif marks & _MADE:
+        if marks & _MADE and not verbs | goals:
             self.made = True
 
     def _take(self, at: int, verbs: int, goals: int) -> None:
@@ -126,7 +135,9 @@ class Verbs:
             found |= sense.thirds
         if self.late:
             found |= sense.imperatives
-        nouns = 0 if found or not sense.nouns or not (denied or self.late or self._is_object(at)) else sense.nouns
+        nouns = (
+            0 if found or not sense.nouns or not (denied or self.late or self._is_object(at)) else sense.nouns
+        )
         return found, goals, nouns
 
     def _before(self, at: int) -> Token:
@@ -158,7 +169,11 @@ class Verbs:
 
     def _is_free(self, at: int) -> bool:
         """Return whether a form that is a verb in any place is one here."""
-        if at + 1 < len(self.part) and self.part[at + 1].marks & _AFTER_NOUN and not self.part[at].sense.strict:
+        if (
+            at + 1 < len(self.part)
+            and self.part[at + 1].marks & _AFTER_NOUN
+            and not self.part[at].sense.strict
+        ):
             return False
         if at == 0:
             return True
@@ -166,13 +181,18 @@ class Verbs:
         if before & _NO_VERB_AFTER and not before & _PARTS:
             return False
         if before & _RELATIVE or self.made:
-            return any(token.marks & (_POLITE | _WANT) for token in self.part[:at])
+            return any(token.marks & _WISH for token in self.part[:at])
         return True
 
     def _is_object(self, at: int) -> bool:
         """Return whether the noun of an act is what a light verb makes: ``make a payment``."""
         after = self.part[at + 1] if at + 1 < len(self.part) else None
-        if after is not None and not after.sign and after.value is None and (after.sense.kinds or not after.marks):
+        if (
+            after is not None
+            and not after.sign
+            and after.value is None
+            and (after.sense.kinds or not after.marks)
+        ):
             return False
         strict = self.part[at].sense.strict
         if not strict and any(token.marks & _LIGHT for token in self.part[at + 1 :]):
