@@ -29,10 +29,12 @@ _ASKS = mark("question", "howto")
 _FOR_NOW = mark("provisional", "consent")
 _ONLY = scope("only")
 _BROAD = sum(VERB_BITS[name] for name in GROUPS)
-_READ, _RUN, _EDIT, _SPEAKS = (
+_REPEAT = mark("repeat")
+_READ, _RUN, _EDIT, _AUTOMATE, _SPEAKS = (
     actions("read"),
     actions("run"),
     actions("edit"),
+    actions("automate"),
     actions("send", "publish", "edit"),
 )
 
@@ -277,6 +279,8 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
         clause.asked = _READ
     else:
         clause.asked, clause.goals = known.asked(asked, direct), verbs.goals
+        if clause.asked & ~_READ and any(_repeats(part, at) for at in range(len(part))):
+            clause.asked |= _AUTOMATE
         if asked & _EDIT and verbs.made:
             clause.goals |= known.goal_bits["implement"]
     if verbs.refused:
@@ -286,6 +290,16 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
     if verbs.places:
         _refer(clause)
     return clause
+
+
+def _repeats(part: list[Token], at: int) -> bool:
+    """Return whether a word says that an act is to be done again and again, and not just which object is meant."""
+    if not part[at].marks & _REPEAT or part[at].quoted:
+        return False
+    after = part[at + 1] if at + 1 < len(part) else None
+    return after is None or (
+        not after.sense.kinds and bool(after.sign or after.marks or after.sense.acts or after.value)
+    )
 
 
 def _is_directed(part: list[Token]) -> bool:

@@ -17,8 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from safetydrift.authority.clauses import Clause
+    from safetydrift.authority.reading import Token
 
 _ALL, _READ, _FETCH = scope("all"), actions("read"), actions("fetch")
+_SEND = actions("send", "control")
+"""What ``send`` asks for: what is sent may be a message or a machine."""
+_INSTALL, _COMMANDS = actions("install"), actions("run", "fetch")
+"""What a description of an installation consists of."""
 _PLACED = actions("edit", "publish", "schedule", "move", "delete", "automate", "configure")
 """Beside these, ``in the file`` says where to, not where from."""
 _SOURCE_SHAPES = names("path url host mail")
@@ -26,8 +31,9 @@ _SOURCE_KINDS = names(
     "file document mail message page post contact calendar list history bill issue task instructions data database "
     "folder config channel order account"
 )
-_NEAR = 6
-"""Words between a preposition and the source that it introduces."""
+_NEAR, _CLOSE = 6, 3
+"""Words between a preposition and the source that it introduces, and between a source and a verb that says what it
+tells."""
 
 
 class Source(msgspec.Struct):
@@ -51,7 +57,7 @@ def delegations_of(clauses: Sequence[Clause]) -> list[Source]:
     found: list[Source] = []
     for index, clause in enumerate(clauses):
         if not clause.question and not (clause.refused and not clause.asked):
-            source = _whole(clauses, index) or _part(clauses, index)
+            source = _whole(clauses, index) or _part(clauses, index) or _held(clauses, index)
             if source is not None:
                 source.many = source.whole or bool(clause.scope & _ALL) or _has(clause, "plural")
                 found.append(source)
@@ -73,7 +79,9 @@ def _whole(clauses: Sequence[Clause], index: int) -> Source | None:
         source.kinds &= ~_kinds("task", "instructions")
     if source is None or not (source.kinds or source.keys):
         source = _before(clauses, index)
-    if source is None:
+    both = mark("task") | mark("follow")
+    bare = all(token.marks & both == both for token in clause.tokens if token.marks & mark("task"))
+    if source is None or (bare and not source.keys):
         return None
     if _has(clause, "follow"):
         source.whole = True
@@ -101,12 +109,41 @@ def _part(clauses: Sequence[Clause], index: int) -> Source | None:
         source = _named(clause, index, mark("source") if acts & _PLACED else mark("source", "place"))
         if source is None and clause.tokens and clause.tokens[-1].marks & mark("source"):
             source = _before(clauses, index)
+        source = None if _is_addressed(clause, acts) else source or _telling(clause, index)
     else:
         return None
     if source is None or not acts:
         return None
-    source.actions = acts
+    source.actions = acts | (_COMMANDS if acts & _INSTALL else 0)
     return source
+
+
+def _is_addressed(clause: Clause, acts: int) -> bool:
+    """Return whether a clause sends something to somebody whom it names, so that a source has nothing to supply."""
+    mails = any(key.startswith(("mail:", "handle:")) for key in clause.keys)
+    return not acts & ~_SEND and bool(clause.parties or mails) and not clause.kinds & _kinds("contact")
+
+
+def _held(clauses: Sequence[Clause], index: int) -> Source | None:
+    """Return the source that the clause before says to hold what is now to be done: ``plan.txt says how; do it``."""
+    clause, before = clauses[index], clauses[index - 1] if index else None
+    if before is None or before.question or before.refused or before.asked & ~_READ:
+        return None
+    source = _telling(before, index - 1) or _named(before, index - 1, mark("source", "place"))
+    if source is None or not source.keys or clause.keys or clause.names or clause.parties:
+        return None
+    source.clause, source.actions = index, clause.asked & ~_READ
+    source.whole = not source.actions and not clause.goals and _has(clause, "follow")
+    return source if source.actions or source.whole else None
+
+
+def _telling(clause: Clause, index: int) -> Source | None:
+    """Return the source of which a clause says that it tells something: ``as plan.txt says``."""
+    for tokens in (clause.tokens[::-1], clause.tokens):
+        source = _named(clause, index, mark("tells"), tokens)
+        if source is not None and (source.keys or (source.words and source.kinds & _kinds("mail"))):
+            return source
+    return None
 
 
 def _before(clauses: Sequence[Clause], index: int) -> Source | None:
@@ -125,15 +162,20 @@ def _asked_after(clauses: Sequence[Clause], index: int) -> int:
     return next((clause.asked & ~_READ for clause in clauses[index + 1 :] if clause.asked & ~_READ), 0)
 
 
-def _named(clause: Clause, index: int, introduced_by: int) -> Source | None:
-    """Return the source that a clause names, shortly behind one of some marks where any are given."""
+def _named(
+    clause: Clause, index: int, introduced_by: int, tokens: Sequence[Token] | None = None
+) -> Source | None:
+    """Return the source that a clause names, shortly behind one of some marks where any are given.
+
+    With `tokens`, these are looked through instead of those of the clause, and very close to the mark alone.
+    """
     keys: dict[str, None] = {}
     words: dict[str, None] = {}
-    kinds = 0
-    distance = _NEAR + 1 if introduced_by else 0
-    for token in clause.tokens:
+    kinds, near = 0, _CLOSE if tokens else _NEAR
+    distance = near + 1 if introduced_by else 0
+    for token in tokens or clause.tokens:
         distance = 0 if not introduced_by or (token.marks & introduced_by and not token.quoted) else distance
-        if distance <= _NEAR and not token.sign:
+        if distance <= near and not token.sign:
             kinds |= token.sense.kinds & _kinds(*_SOURCE_KINDS)
             words |= {token.text: None} if token.text in clause.names | clause.places_named else {}
             if token.value is not None and token.value.keys[0].partition(":")[0] in _SOURCE_SHAPES:

@@ -26,6 +26,8 @@ _KIND, _WORDS, _EXACT = 1, 2, 3
 _PUBLIC, _ALL, _ONLY, _REST = scope("public"), scope("all"), scope("only"), scope("rest")
 _DESTROYS = actions("delete", "move", "grant", "publish", "disable", "stop")
 """Acts on a folder that go further than acts on some of what it holds."""
+_TAKES = actions("delete", "move", "stop")
+"""Acts on one thing that are not on what it is in: to delete an issue of a project is not to delete the project."""
 _NAMED_ALONE = actions("install", "fetch")
 """Acts that are no ordinary means any more once the user has named what they want of their kind."""
 _TITLED = names("calendar booking mail message post order document task issue")
@@ -71,6 +73,8 @@ class _Clause:
         self.numbered = bool(clause.flags & NUMBERED)
         self.names, self.parts = frozenset(split(clause.names)), frozenset(split(clause.parts))
         self.located = self.names | frozenset(split(clause.places_named))
+        aside = clause.scope & _ALL or clause.kinds & known.kinds("account", "user")
+        self.aside = frozenset() if aside else self.located - self.names
         self.words = frozenset(split(clause.words) + split(clause.carried_words))
         self.parties = frozenset(split(clause.parties) + split(clause.carried_parties))
         self.keys = frozenset(split(clause.keys) + split(clause.carried_keys))
@@ -110,10 +114,8 @@ class View:
         if not target.said_as.isdisjoint(self._keys):
             whole = target.shape != "path" or self._digest(f"path:{target.form}") in self._keys
             return whole or self._digest(f"twice:tail:{target.form}") not in self._keys
-        named = target.shape == "name" or (
-            target.shape in {"id", "path"} and "/" not in value and target.readable
-        )
-        words = [self._digest(word) for word in words_in(value)] if named else []
+        named = target.shape == "name" or (target.shape == "id" and target.readable)
+        words = [word.digest for word in target.words if not word.joins] if named else []
         return bool(words) and any(
             (clause.words | clause.parts).issuperset(words) for clause in self._clauses
         )
@@ -243,8 +245,11 @@ class View:
         if clause.places and target.shape == "path":
             return self._fit_place(clause, target, act)
         if not target.readable and target.shape != "path":
+            words = [word.digest for word in target.words if not word.tells_nothing]
+            if words and clause.words.issuperset(words):
+                return _WORDS
             return 0 if clause.numbered else self._fit_described(clause, act, target.kinds)
-        return _WORDS if self._fits_words(clause, target, act) else self._fit_kind(clause, target, act)
+        return self._fit_words(clause, target, act) or self._fit_kind(clause, target, act)
 
     def _fit_kind(self, clause: _Clause, target: Target, act: Act) -> int:
         """Return how well a readable target fits a clause that names none of its objects, by its kind."""
@@ -273,12 +278,12 @@ class View:
         named = any(word.is_in(clause.names | clause.parts) for word in rest)
         return _WORDS if named or (kinds & target.kinds and not clause.names) else 0
 
-    def _fits_words(self, clause: _Clause, target: Target, act: Act) -> bool:
-        """Return whether all words of a name are words of the clause or say the kind of its objects."""
+    def _fit_words(self, clause: _Clause, target: Target, act: Act) -> int:
+        """Return how well a name fits, all of whose words are words of the clause or say the kind of its objects."""
         if clause.filed and target.shape == "path":
             folders = [self._digest(word) for part in target.parts[:-1] for word in words_in(part)]
             if not clause.located.isdisjoint(folders):
-                return True
+                return _WORDS
         known = clause.words if target.shape == "path" else clause.words | clause.parts
         matched = [word for word in target.words if word.is_in(known)]
         others = [
@@ -287,7 +292,11 @@ class View:
             if not (word.is_in(known) or word.tells_nothing or word.kinds & clause.kinds)
         ]
         titled = " " in target.text and any(word.is_in(clause.names) for word in matched)
-        return bool(matched) and bool(not others or (titled and clause.kinds & act.kinds & self._titled))
+        if act.bit & _TAKES and len(act.targets) == 1:
+            matched = [word for word in matched if not word.is_in(clause.aside)]
+        if not matched or (others and not (titled and clause.kinds & act.kinds & self._titled)):
+            return 0
+        return _EXACT if len(matched) == len(target.words) else _WORDS
 
     def _fits_party(self, clause: _Clause, target: Target) -> bool:
         """Return whether a clause names whom an address belongs to: ``Bob`` for bob.miller@example.com."""

@@ -8,7 +8,7 @@ from safetydrift.authority import kept as flag
 from safetydrift.authority.kept import Clause, Delegation, Digester, split
 from safetydrift.authority.objects import SETS
 from safetydrift.authority.text import names
-from safetydrift.authority.vocabulary import ACTION_BITS, mark, named_actions, vocabulary
+from safetydrift.authority.vocabulary import ACTION_BITS, actions, mark, named_actions, vocabulary
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ MAX_DELEGATIONS = 64
 """Sources pointed to that are kept; the first ones stay."""
 _PINNING = names("path id url host")
 """Shapes of values that say which object is meant."""
+_ADDRESSED = actions("edit", "send", "publish")
+"""Acts on what is for somebody: sending ``it`` means to the same."""
 _ASSENT, _DISSENT = mark("assent"), mark("dissent")
 _OF_REFUSALS = mark("dissent", "function", "polite", "adverb", "refers")
 _SHORT = 3
@@ -80,7 +82,9 @@ class Keeper:
         known = vocabulary()
         before = self._clauses[-1] if self._clauses and clause.refers else Clause()
         kinds = clause.kinds | before.kinds
-        whom = (each.names for each in reversed(self._clauses) if each.names) if clause.person else iter(())
+        drafted = clause.refers and not clause.parties and before.asked & _ADDRESSED
+        whom = [each.names for each in reversed(self._clauses) if each.names] if clause.person else []
+        whom += [before.parties] if drafted else []
         flags = (
             flag.PROVISIONAL * clause.provisional
             | flag.EXCEPTED * clause.excepted
@@ -105,7 +109,7 @@ class Keeper:
             turn=self._turns,
             carried_words=before.words + before.carried_words,
             carried_keys=b"" if pinned else before.keys + before.places + before.carried_keys,
-            carried_parties=next(whom, b""),
+            carried_parties=b"".join(whom[:1]),
             **sets,
         )
 

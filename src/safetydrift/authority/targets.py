@@ -6,7 +6,7 @@ from safetydrift.authority.objects import SPECIAL, words_of_value
 from safetydrift.authority.reading import tokens_of
 from safetydrift.authority.text import humps_of, names, words_in
 from safetydrift.authority.values import is_shared, keys_of, path_parts
-from safetydrift.authority.vocabulary import vocabulary
+from safetydrift.authority.vocabulary import mark, vocabulary
 from safetydrift.effects.operations import MAX_TARGET
 
 TYPE_CHECKING = False
@@ -21,18 +21,20 @@ _SYSTEM = frozenset(names("etc usr bin sbin boot lib lib64 root sys proc dev var
 _REMOTES = names("origin upstream head refs heads")
 """Words of repositories that say nothing about what is meant."""
 _FEWEST_LETTERS, _MOST_WORDS = 3, 16
+_FUNCTION = mark("function")
 
 
 class Word:
     """A word of a target: its digest, those of the parts of one like ``fooBar``, and what it tells by itself."""
 
-    __slots__ = ("digest", "kinds", "parts", "tells_nothing", "text")
+    __slots__ = ("digest", "joins", "kinds", "parts", "tells_nothing", "text")
 
     def __init__(self, text: str, parts: tuple[str, ...], digest: Digester) -> None:
         self.text, self.digest = text, digest(text)
         self.parts = tuple([digest(part) for part in parts])
         self.kinds = vocabulary().kinds_of(text)
-        self.tells_nothing = text.isdigit() or len(text) == 1 or text in _REMOTES
+        self.joins = bool(vocabulary().sense(text, vocabulary().languages_of(text)).marks & _FUNCTION)
+        self.tells_nothing = self.joins or text.isdigit() or len(text) == 1 or text in _REMOTES
 
     def is_in(self, known: frozenset[bytes]) -> bool:
         """Return whether the word, or all its parts, are among some words."""

@@ -22,6 +22,7 @@ _INFINITIVE, _INSTEAD, _FORGET, _RELATIVE = (
 )
 _REFERS, _LIGHT, _REPORT, _MADE = mark("refers"), mark("light"), mark("report"), mark("made")
 _UNTIL, _GERUND, _BE, _AFTER_NOUN = mark("until"), mark("gerund"), mark("be"), mark("after_noun")
+_CAUSES, _TOWARD, _WANTS = mark("causes"), mark("toward"), mark("want")
 _INTRODUCES = mark("polite", "infinitive", "negation", "instead", "contrast", "connect", "forget", "assent")
 """What a verb at the head of a request may stand behind."""
 _PARTS = mark("connect", "contrast", "except")
@@ -83,7 +84,7 @@ class Verbs:
         if marks & _BLOCKS and not marks & _ADVERB and not (marks & _REPORT and self._is_verb(at, token)):
             self._blocked = True
         self.late = self.late or (self._consent and bool(marks & _UNTIL))
-        if sense.refused and not self._forgets:
+        if sense.refused and not self._forgets and not self._before(at).marks & (_NEGATION | _TOWARD):
             self.refused |= sense.refused
             self.places.append(at)
             return
@@ -129,7 +130,7 @@ class Verbs:
         denied = 0 <= at - self._negated_at <= _REACH
         if sense.gerunds and (denied or self.late or self._before(at).marks & _GERUND):
             found |= sense.gerunds
-        if sense.participles and (denied or self._before(at).marks & _BE):
+        if sense.participles and (denied or self._before(at).marks & _BE or self._is_caused(at)):
             found |= sense.participles
         if sense.thirds and self._starts(at):
             found |= sense.thirds
@@ -139,6 +140,14 @@ class Verbs:
             0 if found or not sense.nouns or not (denied or self.late or self._is_object(at)) else sense.nouns
         )
         return found, goals, nouns
+
+    def _is_caused(self, at: int) -> bool:
+        """Return whether a participle is what somebody is to have done, as in ``have the file sent``."""
+        for before in range(max(0, at - _REACH), at - 1):
+            token = self.part[before]
+            if token.marks & _CAUSES and not token.quoted:
+                return bool(token.marks & _WANTS) or self._is_verb(before, token)
+        return False
 
     def _before(self, at: int) -> Token:
         """Return the word before a place, adverbs left out; the word itself where there is none."""

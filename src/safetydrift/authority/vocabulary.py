@@ -22,7 +22,7 @@ LEXICON_FORMAT = "safetydrift.lexicon/1"
 DATA = join(dirname(__file__), "lexicon", "lexicon.json")  # noqa: PTH118, PTH120  # importing pathlib takes longer than this
 
 ACTION_BITS = {name: 1 << index for index, name in enumerate(ACTIONS)}
-GROUPS = names("alter handle include")
+GROUPS = names("alter handle include draft")
 """Verbs of many meanings; the lexicon says which actions they ask for, and which they forbid when they are
 negated."""
 VERB_BITS = {name: 1 << index for index, name in enumerate((*ACTIONS, *GROUPS))}
@@ -35,7 +35,8 @@ month, the start of a phrase."""
 MARKS = names(
     "function determiner refers person subject relative polite want infinitive adverb connect contrast except instead "
     "negation negation_after forget condition question howto light follow task source consent until provisional assent "
-    "dissent made report gerund be after_noun about place toward reply plural find quoted generic"
+    "dissent made report gerund be causes after_noun about place toward reply plural find quoted generic repeat tells "
+    "switched"
 )
 """The parts that words play in a sentence, as far as requests are told apart by them."""
 SCOPES = names("all only one temporary aged force bypass public admin production staging rest")
@@ -188,9 +189,10 @@ class Vocabulary:
 
     def _asked(self, verbs: int, kinds: int) -> int:
         """Return the actions that verbs ask for beside objects of some kinds."""
-        expanded = found = self._expanded(verbs, 0)
+        found = self._expanded(verbs, 0)
+        own, kinds = verbs | self._expanded(verbs & ~VERB_BITS["draft"], 0), self.widened(kinds)
         for verb, kind, more in self._derived:
-            if (expanded | verbs) & verb and kinds & kind:
+            if own & verb and kinds & kind:
                 found |= more
         return found
 
