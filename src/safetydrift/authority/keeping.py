@@ -27,8 +27,8 @@ MAX_DELEGATIONS = 64
 """Sources pointed to that are kept; the first ones stay."""
 _PINNING = names("path id url host")
 """Shapes of values that say which object is meant."""
-_ADDRESSED = actions("edit", "send", "publish")
-"""Acts on what is for somebody: sending ``it`` means to the same."""
+_ADDRESSED, _SENT = actions("edit", "send", "publish"), actions("send", "publish")
+"""Acts on what is for somebody: to send ``it`` means to the same."""
 _ASSENT, _DISSENT = mark("assent"), mark("dissent")
 _OF_REFUSALS = mark("dissent", "function", "polite", "adverb", "refers")
 _SHORT = 3
@@ -82,7 +82,8 @@ class Keeper:
         known = vocabulary()
         before = self._clauses[-1] if self._clauses and clause.refers else Clause()
         kinds = clause.kinds | before.kinds
-        drafted = clause.refers and not clause.parties and before.asked & _ADDRESSED
+        sent = (clause.asked | clause.refused) & _SENT
+        drafted = clause.refers and not clause.parties and sent and before.asked & _ADDRESSED
         whom = [each.names for each in reversed(self._clauses) if each.names] if clause.person else []
         whom += [before.parties] if drafted else []
         flags = (
