@@ -26,6 +26,7 @@ PROGRAMS = (
     "content_scan",
     "folding",
     "jsonl",
+    "readers",
     "imports",
     "guard_step",
     "hook_process",

@@ -24,7 +24,27 @@ if TYPE_CHECKING:
 
 Verb = TypeVar("Verb", bound="Callable[..., Any]")
 
-FORMATS = ("agentdojo", "chat", "inspect", "native", "odcv", "openhands", "sessions", "tau_bench")
+FORMATS = (
+    "agentdojo",
+    "atif",
+    "chat",
+    "claude_code",
+    "codex",
+    "gemini_cli",
+    "inspect",
+    "langfuse",
+    "langsmith",
+    "mlflow",
+    "native",
+    "odcv",
+    "openai_agents",
+    "openhands",
+    "opentelemetry",
+    "responses",
+    "scout",
+    "sessions",
+    "tau_bench",
+)
 
 
 def _choice(kind: type[Enum]) -> click.Choice[str]:
