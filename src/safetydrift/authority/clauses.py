@@ -251,6 +251,9 @@ def _share(empty: Clause, full: Clause) -> None:
 
 
 def _absorb(clause: Clause, part: Clause) -> None:
+    announced = bool(clause.tokens) and clause.tokens[-1].sign == ":"
+    if clause.asked & _RUN and announced and any(token.quoted for token in part.tokens[:2]):
+        clause.asked |= _commanded(clause, part.tokens)
     if not clause.kinds:
         clause.asked = vocabulary().asked(clause.asked, part.kinds)
     clause.add(part)
@@ -268,10 +271,7 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
     clause.tokens, clause.question = part, question
     asked = verbs.asked
     if asked & _RUN:
-        for token in part:
-            if token.quoted:
-                asked |= token.sense.verbs
-                clause.scope |= token.sense.scope
+        asked |= _commanded(clause, part)
     clause.verbs = verbs.places
     clause.describe(part, verbs.places)
     direct = direct_kinds(part, verbs.places) or clause.kinds
@@ -300,6 +300,16 @@ def _repeats(part: list[Token], at: int) -> bool:
     return after is None or (
         not after.sense.kinds and bool(after.sign or after.marks or after.sense.acts or after.value)
     )
+
+
+def _commanded(clause: Clause, tokens: list[Token]) -> int:
+    """Return the acts of a quoted command line that is to be run, and give a clause its scope."""
+    found = 0
+    for token in tokens:
+        if token.quoted:
+            found |= token.sense.verbs
+            clause.scope |= token.sense.scope
+    return found
 
 
 def _is_directed(part: list[Token]) -> bool:

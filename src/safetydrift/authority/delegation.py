@@ -171,13 +171,17 @@ def _named(
     """
     keys: dict[str, None] = {}
     words: dict[str, None] = {}
-    kinds, near = 0, _CLOSE if tokens else _NEAR
+    tokens, near = tokens or clause.tokens, _CLOSE if tokens else _NEAR
+    if introduced_by and not any(token.marks & introduced_by for token in tokens):
+        return None
+    kinds, possible = 0, _kinds(*_SOURCE_KINDS)
     distance = near + 1 if introduced_by else 0
-    for token in tokens or clause.tokens:
+    for token in tokens:
         distance = 0 if not introduced_by or (token.marks & introduced_by and not token.quoted) else distance
         if distance <= near and not token.sign:
-            kinds |= token.sense.kinds & _kinds(*_SOURCE_KINDS)
-            words |= {token.text: None} if token.text in clause.names | clause.places_named else {}
+            kinds |= token.sense.kinds & possible
+            if token.text in clause.names or token.text in clause.places_named:
+                words[token.text] = None
             if token.value is not None and token.value.keys[0].partition(":")[0] in _SOURCE_SHAPES:
                 keys |= dict.fromkeys(token.value.keys)
                 words |= dict.fromkeys(words_of_value(token.value.text, token.value.keys[0]))
