@@ -24,6 +24,7 @@ PROGRAMS = (
     "sql_reading",
     "code_reading",
     "content_scan",
+    "request_hearing",
     "folding",
     "jsonl",
     "readers",
