@@ -6,8 +6,11 @@ command that runs Python code that runs SQL is one reading. Work is bounded by a
 
 from __future__ import annotations
 
+from posixpath import normpath
+
 from safetydrift.effects.boundary import HERE, INSIDE, METADATA
 from safetydrift.effects.catalogue.scales import SILENT, join
+from safetydrift.effects.operations import CERTAIN, LIKELY, MAX_CARRIED, MAX_TARGET, NONE, POSSIBLE, Operation, Operations
 from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.boundary import Boundary
     from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.effects.catalogue.harms import Harm
     from safetydrift.effects.catalogue.scales import Ranks
 
     Reader = Callable[["Reading", str], None]
@@ -29,6 +33,25 @@ _MAX_REASONS = 12
 _MAX_DESTINATIONS = 16
 _MAX_OPERANDS = 64
 _MAX_SHOWN = 60
+_MAX_ORIGINS = 256
+_ROOTS = frozenset(("/", "~", "$", "-", "", "<", ">", "\\"))
+_STEMS = (("ies", "y"), ("shes", "sh"), ("ches", "ch"), ("sses", "ss"), ("ses", "se"), ("xes", "x"), ("oes", "o"), ("s", ""))
+KINDS_OF: dict[str, tuple[str, ...]] = {
+    "": (),
+    "exfiltration": (),
+    "credential_access": (),
+    "destruction": ("destructive_action",),
+    "transaction": ("unauthorised_transaction",),
+    "access": ("privilege_escalation",),
+    "privilege": ("privilege_escalation",),
+    "persistence": ("privilege_escalation",),
+    "untrusted_code": ("privilege_escalation",),
+    "safeguards": ("integrity",),
+    "integrity": ("integrity",),
+    "production": ("integrity",),
+    "physical": ("integrity",),
+}
+"""The kind of violation that an operation completes whose harm is likely; leaks are told by the levels."""
 
 
 class UnreadableError(ValueError):
@@ -63,6 +86,20 @@ class Reading:
         Why, in words; only what raised the effect is told.
     destinations
         Hosts, addresses and recipients that content is sent to, as written.
+    operations
+        What it does to what.
+    taken
+        What the part that is being read has taken in: paths, addresses, and commands whose output it is handed.
+    made
+        Paths that it has written.
+    origins
+        What files were made of, by path: what was taken in when they were written.
+    directory
+        Where relative paths start; empty where it is not known.
+    exact
+        Whether `taken` is exactly what goes along, rather than all that was taken in before.
+    shells
+        Whether a shell is started for whoever types into it.
     """
 
     __slots__ = (
@@ -72,13 +109,20 @@ class Reading:
         "confidence",
         "depth",
         "destinations",
+        "directory",
+        "exact",
         "external",
         "kinds",
         "leaves",
+        "made",
+        "operations",
+        "origins",
         "ranks",
         "readers",
         "reasons",
+        "shells",
         "source",
+        "taken",
     )
 
     def __init__(self, catalogue: Catalogue, boundary: Boundary, readers: Mapping[str, Reader]) -> None:
@@ -90,6 +134,12 @@ class Reading:
         self.confidence = catalogue.confidence["rule"]
         self.reasons: list[str] = []
         self.destinations: list[str] = []
+        self.operations = Operations()
+        self.taken: list[str] = []
+        self.made: list[str] = []
+        self.origins: dict[str, tuple[str, ...]] = {}
+        self.directory = ""
+        self.exact = self.shells = False
         self.depth = 0
         self.budget = _BUDGET
 
@@ -124,10 +174,52 @@ class Reading:
         self.external = self.external or external
         self.leaves = self.leaves or leaves
 
-    def act(self, name: str, reason: str) -> None:
-        """Add one of the `ACTS`."""
+    def act(self, name: str, reason: str, target: str = "") -> None:
+        """Add one of the `ACTS`, which is an operation too.
+
+        Parameters
+        ----------
+        target
+            What it is done to, where that can be told.
+        """
+        self._act(name, reason)
+        self.does(self.catalogue.acts[name].harm, target, would(reason))
+
+    def _act(self, name: str, reason: str) -> None:
         act = self.catalogue.acts[name]
         self.add(act.ranks, reason, kinds=act.kinds, external=act.external, leaves=act.leaves)
+
+    def does(
+        self,
+        harm: Harm,
+        target: str = "",
+        note: str = "",
+        *,
+        action: str = "",
+        certainty: int | None = None,
+        carries: Iterable[str] = (),
+    ) -> None:
+        """Add an operation.
+
+        Parameters
+        ----------
+        harm
+            What it does; its note counts unless there is another.
+        action, certainty
+            In place of those of the harm.
+        """
+        sure = harm.certainty if certainty is None else certainty
+        self.operations.add(
+            Operation(
+                action or harm.action or "run",
+                target[:MAX_TARGET],
+                harm.role,
+                harm.harm if sure else "",
+                sure,
+                note or (harm.words(target) if harm.note else ""),
+                tuple(dict.fromkeys(carries))[:MAX_CARRIED],
+            )
+        )
 
     def runs(self, program: str, operands: Sequence[str] = ()) -> None:
         """Add that a program named by its path is run; its name may tell that it only looks."""
@@ -135,10 +227,28 @@ class Reading:
         _, _, name = program.rpartition("/")
         looks = name in shell.checkers and name not in shell.makers and not self._keeps(operands)
         if looks and not program.startswith(tuple(shell.unchecked)):
-            self.act("checks", f"runs {shown(program)}, a name for a program that looks and reports")
+            self._act("checks", f"runs {shown(program)}, a name for a program that looks and reports")
             self.confidence = min(self.confidence, self.catalogue.confidence["pattern"])
         else:
-            self.act("runs", f"runs the local program {shown(program)}")
+            self._act("runs", f"runs the local program {shown(program)}")
+        self.starts(program)
+
+    def starts(self, path: str) -> None:
+        """Add the operation that a program or script of the host is started, which may have been fetched before."""
+        place = self.located(path)
+        fetched = [source for source in self.origins.get(place, ()) if "://" in source]
+        if fetched:
+            self.brings_code(fetched, f"run {shown(path)}, fetched from {shown(fetched[0])}")
+        self.operations.add(Operation("run", place, "path"))
+
+    def brings_code(self, sources: Sequence[str], note: str = "", certainty: int = LIKELY) -> None:
+        """Add the operation that code is run that comes from elsewhere."""
+        source = sources[0] if sources else ""
+        note = note or (f"run what comes from {shown(source)}" if source else "run code that nobody has seen")
+        role = "host" if "://" in source else "command"
+        self.operations.add(
+            Operation("run", source[:MAX_TARGET], role, "untrusted_code", certainty, note, tuple(sources[:MAX_CARRIED]))
+        )
 
     def _keeps(self, operands: Sequence[str]) -> bool:
         """Return whether a program is told where to put its result: an option says it, or a further operand."""
@@ -151,37 +261,150 @@ class Reading:
 
     def hides(self, reason: str) -> None:
         """Add something that keeps its meaning from us, so that anything may be behind it."""
-        self.act("hides", reason)
+        fetched = [source for source in self.taken if "://" in source]
+        if fetched:
+            self._act("hides", reason)
+            self.brings_code(fetched, certainty=CERTAIN if self.exact else LIKELY)
+        elif self.exact and self.taken:
+            self._act("hides", reason)
+            for source in self.taken[:MAX_CARRIED]:
+                self.starts(source)
+        else:
+            self.act("hides", reason)
         self.confidence = min(self.confidence, self.catalogue.confidence["hidden"])
 
     def unknown(self, reason: str, act: str = "unknown") -> None:
         """Add something that nobody knows: from here on it is the default that decides."""
-        self.act(act, reason)
+        self._act(act, reason)
         self.source = "default"
         self.confidence = min(self.confidence, self.catalogue.confidence["default"])
 
     def unreadable(self, reason: str) -> None:
         """Add that the text cannot be followed: the cautious default decides."""
         self.add(self.catalogue.default, reason, external=True, leaves=True)
+        self.does(self.catalogue.acts["hides"].harm, "", f"do something that cannot be told: {reason}")
         self.source = "default"
         self.confidence = min(self.confidence, self.catalogue.confidence["default"])
 
+    def bombs(self, reason: str) -> None:
+        """Add that something starts itself until the host has no room left."""
+        self._act("runs", reason)
+        self._act("deletes", reason)
+        note = "start programs until the host has no room left"
+        self.operations.add(Operation("stop", "this host", "resource", "production", CERTAIN, note))
+
     # -- files --------------------------------------------------------------------------------------------
+
+    def comes_from(self, path: str, sources: tuple[str, ...]) -> None:
+        """Note what a file that was written is made of."""
+        if sources and len(self.origins) < _MAX_ORIGINS:
+            self.origins[path] = tuple(dict.fromkeys((*self.origins.get(path, ()), *sources)))[:MAX_CARRIED]
+            self.operations.carry(path, self.origins[path])
+
+    def located(self, path: str) -> str:
+        """Return a path with the directory it starts from, where that is known."""
+        if not self.directory or path[:1] in _ROOTS or "://" in path or path[1:2] == ":":
+            return path
+        return normpath(f"{self.directory}/{path}") + ("/" if path.endswith("/") else "")
 
     def reads(self, path: str) -> None:
         """Add that the content of a file is taken in; its name may tell what it holds."""
-        if not self.names(path):
-            self.act("reads", f"reads {shown(path)}")
+        place = self.located(path)
+        harm = self.catalogue.places.read(place)
+        self.takes(place, harm)
+        told = self.catalogue.path(path)
+        if told is None:
+            self._act("reads", f"reads {shown(path)}")
+        else:
+            self.add(told.ranks, f"{shown(path)}: {told.note}")
+        if harm.certainty >= LIKELY and place is not path:
+            self._inherits(place)
 
-    def writes(self, path: str) -> None:
-        """Add that a file is written; some files give rights, or are records."""
-        self.act("writes", f"writes {shown(path)}")
-        self._changed(path)
+    def takes(self, source: str, harm: Harm | None = None) -> None:
+        """Add the operation that something is read, whose content goes wherever this part sends it."""
+        self.taken += (source, *self.origins.get(source, ()))
+        if harm is None or not harm.certainty:
+            self.operations.add(Operation("read", source[:MAX_TARGET], "path"))
+        else:
+            self.does(harm, source, action="read")
 
-    def deletes(self, path: str) -> None:
-        """Add that a file is destroyed."""
-        self.act("deletes", f"deletes {shown(path)}")
+    def _inherits(self, place: str) -> None:
+        """Add what the whole path of a file tells where the words of the command name only its end."""
+        told = self.catalogue.path(place)
+        if told is not None:
+            self.add(told.ranks, f"{shown(place)}: {told.note}")
+
+    def writes(self, path: str, action: str = "edit") -> None:
+        """Add that a file is written; some files give rights, or are records.
+
+        Parameters
+        ----------
+        action
+            ``"edit"``, or ``"move"`` where something else is put there.
+        """
+        self._act("writes", f"writes {shown(path)}")
         self._changed(path)
+        place = self.located(path)
+        self.made.append(place)
+        self.does(self.catalogue.places.change(place), place, action=action)
+
+    def moves(self, path: str) -> None:
+        """Add that a file is taken from where it stands."""
+        self.reads(path)
+        place = self.located(path)
+        self.does(self.catalogue.places.change(place), place, action="move")
+
+    def deletes(self, path: str, *, whole: bool = False) -> None:
+        """Add that a file is destroyed.
+
+        Parameters
+        ----------
+        whole
+            Whether a folder goes with everything below it.
+        """
+        self._act("deletes", f"deletes {shown(path)}")
+        self._changed(path)
+        self.loses(path, whole=whole)
+
+    def loses(self, path: str, *, whole: bool = False) -> None:
+        """Add the operation that a file is destroyed."""
+        place = self.located(path)
+        places = self.catalogue.places
+        certainty = places.deletions.certainty(place, whole=whole)
+        self.operations.add(
+            Operation(
+                "delete",
+                place[:MAX_TARGET],
+                "path",
+                "destruction" if certainty else "",
+                certainty,
+                f"delete {'everything below ' if whole else ''}{shown(place)}",
+            )
+        )
+        harm = places.change(place)
+        if harm.certainty and harm.harm != "destruction":
+            self.does(harm, place, f"delete {shown(place)}", action="delete")
+
+    def empties(self, path: str) -> None:
+        """Add that a file is left without content."""
+        self._act("deletes", f"empties {shown(path)}")
+        self._changed(path)
+        place = self.located(path)
+        places = self.catalogue.places
+        certainty = max(places.deletions.certainty(place, whole=False) - 1, NONE)
+        harm = places.change(place)
+        if harm.certainty:
+            self.does(harm, place, f"empty {shown(place)}", action="delete")
+        self.operations.add(
+            Operation(
+                "delete",
+                place[:MAX_TARGET],
+                "path",
+                "destruction" if certainty else "",
+                certainty,
+                f"empty {shown(place)}",
+            )
+        )
 
     def names(self, path: str) -> bool:
         """Add what the name of a file alone tells, if it tells anything; return whether it does."""
@@ -189,6 +412,9 @@ class Reading:
         if entry is None:
             return False
         self.add(entry.ranks, f"{shown(path)}: {entry.note}")
+        harm = self.catalogue.places.read(self.located(path))
+        if harm.certainty:
+            self.does(harm, self.located(path), action="read", certainty=POSSIBLE)
         return True
 
     def _changed(self, path: str) -> None:
@@ -196,9 +422,9 @@ class Reading:
         if entry is not None:
             self.add(entry.ranks, f"{shown(path)}: {entry.note}", kinds=entry.changed)
             if "integrity" in entry.changed:
-                self.act("tampers", f"changes {shown(path)}")
+                self._act("tampers", f"changes {shown(path)}")
             if "destructive_action" in entry.changed:
-                self.act("deletes", f"writes over {shown(path)}")
+                self._act("deletes", f"writes over {shown(path)}")
 
     # -- the network --------------------------------------------------------------------------------------
 
@@ -207,12 +433,15 @@ class Reading:
         place = self.boundary.place(host)
         if place == METADATA:
             self._metadata(address)
-        elif place == HERE:
-            self.act("fetches_here", f"asks this host: {shown(address)}")
+            return
+        if place == HERE:
+            self._act("fetches_here", f"asks this host: {shown(address)}")
         elif place == INSIDE:
-            self.act("fetches_inside", f"asks {shown(address)}, inside the organisation")
+            self._act("fetches_inside", f"asks {shown(address)}, inside the organisation")
         else:
-            self.act("fetches", f"asks {shown(address)}")
+            self._act("fetches", f"asks {shown(address)}")
+        self.taken.append(address)
+        self.operations.add(Operation("fetch", address[:MAX_TARGET], "host"))
 
     def sends(self, host: str, address: str) -> None:
         """Add that content is handed to a server; ``host`` may be empty where it cannot be told."""
@@ -220,17 +449,63 @@ class Reading:
         place = self.boundary.place(host)
         if place == METADATA:
             self._metadata(address)
-        elif place == HERE:
-            self.act("sends_here", f"hands content to this host: {shown(address)}")
+            return
+        if place == HERE:
+            self._act("sends_here", f"hands content to this host: {shown(address)}")
         elif place == INSIDE:
-            self.act("sends_inside", f"hands content to {shown(address)}, inside the organisation")
+            self._act("sends_inside", f"hands content to {shown(address)}, inside the organisation")
         else:
-            self.act("sends", f"hands content to {shown(address) or 'the network'}")
+            self._act("sends", f"hands content to {shown(address) or 'the network'}")
+        self.hands(host, address)
+
+    def hands(self, host: str, address: str, *, action: str = "send", role: str = "host", least: int = POSSIBLE) -> None:
+        """Add the operation that what was taken in goes to a host, or to a recipient."""
+        carries = [source for source in dict.fromkeys(self.taken) if source != address][:MAX_CARRIED]
+        certainty = self._leak(host, carries, least) if least else NONE
+        whom = shown(address) or "the network"
+        what = f"the content of {shown(carries[0])}" if carries else "data"
+        more = f" and {len(carries) - 1} more" if len(carries) > 1 else ""
+        self.operations.add(
+            Operation(
+                action,
+                address[:MAX_TARGET],
+                role,
+                "exfiltration" if certainty else "",
+                certainty,
+                f"send {what}{more} to {whom}",
+                tuple(carries),
+            )
+        )
+
+    def _leak(self, host: str, carries: Iterable[str], least: int) -> int:
+        """Return how certain it is that what goes to a host is no business of it."""
+        if host and self.boundary.place(host) in {HERE, INSIDE}:
+            return NONE
+        secret = max([self.secrecy(source) for source in carries], default=NONE)
+        if secret >= LIKELY:
+            return CERTAIN if self.exact else LIKELY
+        if carries and self.exact:
+            return LIKELY
+        return max(least, LIKELY) if host and host in self.catalogue.hosts.drops else least
+
+    def secrecy(self, source: str) -> int:
+        """Return how certain it is that what is taken from a source is a secret."""
+        return self.catalogue.places.read(source).certainty
 
     def _metadata(self, address: str) -> None:
-        self.act("fetches_inside", f"asks {shown(address)}")
+        self._act("fetches_inside", f"asks {shown(address)}")
         credentials = self.catalogue.metadata
         self.add(credentials.ranks, f"{shown(address)}: {credentials.note}", kinds=credentials.kinds)
+        self.taken.append(address)
+        note = f"take the keys of this machine from {shown(address)}"
+        self.operations.add(Operation("read", address[:MAX_TARGET], "host", "credential_access", CERTAIN, note))
+
+    def connects(self, address: str, reason: str) -> None:
+        """Add that a connection is opened that can carry anything."""
+        self._act("connects", reason)
+        self.destinations.append(address)
+        note = f"open a connection to {shown(address) or 'the network'}"
+        self.operations.add(Operation("connect", address[:MAX_TARGET], "host", "access", POSSIBLE, note))
 
     # -- text within text ---------------------------------------------------------------------------------
 
@@ -243,7 +518,9 @@ class Reading:
             If it nests too deeply or too much has been read already.
         """
         self.enter(len(text))
+        exact, self.exact = self.exact, False
         self.readers[language](self, text)
+        self.exact = exact
         self.depth -= 1
 
     def enter(self, characters: int) -> None:
@@ -264,6 +541,10 @@ class Reading:
     def effect(self) -> Effect:
         """Return the effect of everything that was found."""
         catalogue = self.catalogue
+        operations = self._joined()
+        for operation in operations:
+            if operation.certainty >= LIKELY:
+                self.kinds.update(KINDS_OF[operation.harm])
         data = catalogue.scales.level(self.ranks, "data")
         if self.leaves and data in catalogue.leaks:
             self.kinds.add(catalogue.leaks[data])
@@ -275,13 +556,42 @@ class Reading:
             external=self.external,
             leaves=self.leaves,
             destinations=tuple(self.destinations[:_MAX_DESTINATIONS]),
+            operations=operations,
             confidence=self.confidence,
         )
+
+    def _joined(self) -> tuple[Operation, ...]:
+        """Return the operations, seen together: a connection and a shell make a remote shell."""
+        found = self.operations.kept()
+        if not self.shells:
+            return found
+        connections = [one for one in found if one.action == "connect" and one.harm == "access"]
+        for one in connections:
+            note = f"open a remote shell to {shown(one.target) or 'whoever is at the other end'}"
+            self.operations.add(
+                Operation("connect", one.target, one.role, "access", CERTAIN, note, one.carries)
+            )
+        return self.operations.kept() if connections else found
 
 
 def is_silent(ranks: Ranks) -> bool:
     """Return whether an effect says nothing at all."""
     return all(rank == SILENT for rank in ranks)
+
+
+def would(reason: str) -> str:
+    """Return a reason in the words that complete "this would".
+
+    >>> would("deletes all rows of orders"), would("carries it out"), would("os.remove: deletes")
+    ('delete all rows of orders', 'carry it out', 'use os.remove: deletes')
+    """
+    verb, blank, rest = reason.partition(" ")
+    if not verb.isalpha() or not verb.endswith("s"):
+        return f"use {reason}"
+    for end, stem in _STEMS:
+        if verb.endswith(end):
+            return f"{verb[: -len(end)]}{stem}{blank}{rest}"
+    return reason
 
 
 def shown(text: str) -> str:

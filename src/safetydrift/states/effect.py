@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from safetydrift.states.operations import Operation
+
 
 class Effect(Value):
     """The effect of one tool call: a level in each dimension, and how we know.
@@ -32,6 +34,8 @@ class Effect(Value):
         Whether content goes there.
     destinations
         Hosts, addresses and recipients that text in a language was found to send to, as written.
+    operations
+        What it does to what, and which harm that is if nobody with authority asked for it.
     sources
         Where the words of the arguments come from, once strangers have given orders; see
         `safetydrift.effects.history.sources`. 0 before.
@@ -46,6 +50,7 @@ class Effect(Value):
         "kinds",
         "leaves",
         "levels",
+        "operations",
         "reasons",
         "source",
         "sources",
@@ -57,6 +62,7 @@ class Effect(Value):
     external: bool
     leaves: bool
     destinations: tuple[str, ...]
+    operations: tuple[Operation, ...]
     sources: int
     confidence: float
 
@@ -70,6 +76,7 @@ class Effect(Value):
         external: bool = False,
         leaves: bool = False,
         destinations: tuple[str, ...] = (),
+        operations: tuple[Operation, ...] = (),
         sources: int = 0,
         confidence: float = 1.0,
     ) -> None:
@@ -82,6 +89,7 @@ class Effect(Value):
             external=external,
             leaves=leaves,
             destinations=destinations,
+            operations=operations,
             sources=sources,
             confidence=confidence,
         )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from safetydrift.effects.languages.shell.outputs import printf
 from safetydrift.effects.languages.shell.values import Carried, file_key
-from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +25,8 @@ def _alias(programs: Programs, words: list[str], fed: Fed | None) -> None:  # no
 
 def _read(programs: Programs, words: list[str], fed: Fed | None) -> None:
     names = [word for word in words[1:] if not word.startswith("-")] or ["REPLY"]
+    if fed is not None and fed.sources:
+        programs.scope.sources.update(dict.fromkeys(names, fed.sources))
     known = fed.text if fed is not None and len(names) == 1 else None
     for name in names:
         values = (Carried(f"${name}"),) if known is None else (known.partition("\n")[0],)
@@ -45,7 +46,7 @@ def _set(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa
 def _copy(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
     operands = [word for word in words[1:] if not word.startswith("-")]
     if operands[:1] == ["/dev/null"] and words[0] == "cp":
-        programs.reading.act("deletes", f"empties {shown(operands[-1])}")
+        programs.reading.empties(operands[-1])
     if len(operands) == 2 and file_key(operands[0]) in programs.scope.files:  # noqa: PLR2004
         programs.scope.files[file_key(operands[1])] = programs.scope.files[file_key(operands[0])]
 
@@ -55,12 +56,19 @@ def _tee(programs: Programs, words: list[str], fed: Fed | None) -> None:
     for word in words[1:]:
         if not word.startswith("-"):
             if fed is not None and fed.text == "" and not adds and file_key(word) not in programs.scope.files:
-                programs.reading.act("deletes", f"empties {shown(word)}")
+                programs.reading.empties(word)
             programs.scope.files[file_key(word)] = fed.text if fed is not None else None
+
+
+def _change_directory(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+    target = next((word for word in words[1:] if not word.startswith("-") or word == "-"), "~")
+    programs.reading.directory = "" if target == "-" else programs.reading.located(target).rstrip("/") or "/"
 
 
 BUILTINS: dict[str, Builtin] = {
     "alias": _alias,
+    "cd": _change_directory,
+    "pushd": _change_directory,
     "read": _read,
     "mapfile": _read,
     "readarray": _read,

@@ -50,6 +50,7 @@ class Expander(ABC):
         self.source = b""
         self.end = 0
         self.part = ""
+        self.given: list[str] = []
         self.depth = 0
 
     @abstractmethod
@@ -241,6 +242,8 @@ class Expander(ABC):
         parameter = Parameter(written)
         if parameter.name in {"@", "*"} or (parameter.name.isdigit() and parameter.name != "0"):
             return self._positional(parameter, written)
+        if self.scope.sources:
+            self.reading.taken += self.scope.sources.get(parameter.name, ())
         values = self._values(parameter.name)
         if parameter.indirect:
             values = tuple(value for name in values for value in self._values(str(name)))
@@ -254,6 +257,7 @@ class Expander(ABC):
 
     def _positional(self, parameter: Parameter, written: str) -> tuple[str, ...]:
         arguments = self.scope.arguments
+        self.reading.taken += self.scope.sources.get("@", ())
         if arguments is None:
             return (Carried(written[:_SHOWN]),)
         if parameter.name.isdigit():

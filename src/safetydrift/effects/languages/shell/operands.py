@@ -18,6 +18,9 @@ _HARMLESS = frozenset(("shm", "pts", "fd", "mqueue", "log", "ptmx"))
 """What under ``/dev`` is no device whose content is lost when it is written."""
 _PRICE = 64
 _BARE_OPTION = 3
+_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
+_CUTTING = frozenset(("truncate", "gtruncate"))
+_ALWAYS_WHOLE = frozenset(("rimraf", "deltree", "srm", "wipe", "bleachbit", "tmpreaper", "tmpwatch"))
 _LETTERS = re.compile(r"[A-Za-z0-9]")
 
 
@@ -41,6 +44,8 @@ def add_operands(reading: Reading, entry: ProgramEntry, words: list[str], paths:
     """Add what a program does to the files that its words name; `paths` says what they are."""
     if not paths:
         return
+    if paths == "deleted":
+        paths = _how_deleted(words)
     skip = entry.skip + entry.operand_code
     if skip and entry.skip_unless.any_of(words[1:]):
         skip = 0
@@ -81,6 +86,25 @@ def _deleted(reading: Reading, operands: list[str]) -> None:
         reading.deletes(word)
 
 
+def _removed(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        reading.deletes(word, whole=True)
+
+
+def _emptied(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        reading.empties(word)
+
+
+def _how_deleted(words: list[str]) -> str:
+    """Return what becomes of the operands of a program that deletes: folders go with all they hold, files are cut."""
+    name = words[0].rpartition("/")[2]
+    if name in _CUTTING:
+        return "emptied"
+    whole = any(_RECURSIVE.fullmatch(word) for word in words[1:])
+    return "removed" if whole or name in _ALWAYS_WHOLE else "deleted"
+
+
 def _written(reading: Reading, operands: list[str]) -> None:
     for word in operands:
         add_written(reading, word)
@@ -94,20 +118,27 @@ def _edited(reading: Reading, operands: list[str]) -> None:
 def _copied(reading: Reading, operands: list[str]) -> None:
     for word in operands[:-1]:
         reading.reads(word)
-    _written(reading, operands[-1:])
+    for word in operands[-1:]:
+        add_written(reading, word, "move")
 
 
-def add_written(reading: Reading, path: str) -> None:
+def _moved(reading: Reading, operands: list[str]) -> None:
+    for word in operands[:-1]:
+        reading.moves(word)
+    for word in operands[-1:]:
+        add_written(reading, word, "move")
+
+
+def add_written(reading: Reading, path: str, action: str = "edit") -> None:
     """Add that a file is written; what is written to a device is gone."""
     if path in reading.catalogue.shell.discard:
         return
     if path.startswith(("/dev/tcp/", "/dev/udp/")):
-        reading.act("connects", f"writes to {path[:60]}, a network connection")
-        reading.destinations.append(path)
+        reading.connects(path, f"writes to {path[:60]}, a network connection")
         return
-    reading.writes(path)
+    reading.writes(path, action)
     if path.startswith("/dev/") and path.split("/")[2] not in _HARMLESS:
-        reading.deletes(path)
+        reading.deletes(path, whole=True)
 
 
 def outputs_of(entry: ProgramEntry, words: list[str]) -> list[str]:
@@ -147,7 +178,10 @@ _USES: dict[str, Callable[[Reading, list[str]], None]] = {
     "words": _named,
     "paths": _located,
     "deleted": _deleted,
+    "removed": _removed,
+    "emptied": _emptied,
     "written": _written,
     "edited": _edited,
     "copied": _copied,
+    "moved": _moved,
 }

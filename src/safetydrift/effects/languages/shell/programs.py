@@ -7,10 +7,12 @@ from abc import abstractmethod
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from safetydrift.effects.catalogue.harms import Harm
 from safetydrift.effects.catalogue.scales import overlay
 from safetydrift.effects.languages.shell.builtins import BUILTINS
 from safetydrift.effects.languages.shell.environment import with_environment
 from safetydrift.effects.languages.shell.expansion import Expander
+from safetydrift.effects.languages.shell.judging import Command, judge
 from safetydrift.effects.languages.shell.operands import (
     add_operands,
     add_written,
@@ -47,9 +49,13 @@ _MAX_SUBCOMMANDS = 5
 _SUBCOMMAND = re.compile(r"[a-z][a-z\-]{1,31}")
 _MAX_SUBCOMMAND = 4
 _MAX_LINES = 64
+_MAX_SOURCE = 256
 _MAX_SESSION = 4096
 _VERSION = re.compile(r"[-.]?\d{1,3}(?:\.\d{1,3}){0,3}$")
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([\w.+\-]+)")
+
+
+_RUN = Harm("run", role="command")
 
 
 class Programs(Expander):
@@ -83,6 +89,8 @@ class Programs(Expander):
         printed = output(words, fed.text if fed else None)
         if printed:
             self.used((printed,))
+        elif printed is None and not self.reading.taken and name not in self.reading.catalogue.shell.trivial:
+            self.reading.taken.append(joined(words, " ")[:_MAX_SOURCE])
         return printed
 
     def _program(self, words: list[str], base: str, directory: str | None, fed: Fed | None) -> None:
@@ -149,15 +157,19 @@ class Programs(Expander):
         reason = f"unknown program {shown(words[0])}"
         if hosts and not all_here(self.reading, hosts):
             self.reading.unknown(f"{reason} is given an address", "hides")
-            self.reading.destinations.extend(word for _, word in hosts)
+            for host, word in hosts:
+                self.reading.destinations.append(word)
+                self.reading.hands(host, word)
         elif any(isinstance(word, Carried) for word in words):
             self.reading.unknown(f"{reason} is handed content")
         elif self._asks(words):
             self.reading.unknown(f"{reason}, which only seems to be asked for something", "checks")
         else:
             self.reading.unknown(reason)
+        command = joined(words, " ")
         if any(word in self.reading.catalogue.shell.destroying for word in words[1:_MAX_SUBCOMMAND]):
-            self.reading.act("deletes", f"{shown(words[0])} is told to delete something")
+            self.reading.act("deletes", f"has {shown(words[0])} delete something", command)
+        self.reading.does(_RUN, command)
         self._name_all(words[1:])
 
     def _asks(self, words: list[str]) -> bool:
@@ -200,6 +212,7 @@ class Programs(Expander):
         if entry.stdin == "words":
             words = self._with_lines(words, fed)
         start = first_operand(entry, words)
+        found = len(self.reading.operations)
         read = self._looked_through(entry, words, start, fed)
         case = self._effect(entry, words, start, read=read)
         if entry.executes:
@@ -209,6 +222,21 @@ class Programs(Expander):
         for path in outputs_of(entry, words):
             add_written(self.reading, path)
             self.scope.files[file_key(path)] = None
+        self._judge(entry, case, words, start, idle=read or len(self.reading.operations) > found)
+
+    def _judge(
+        self, entry: ProgramEntry, case: ProgramCase | None, words: list[str], start: int, *, idle: bool
+    ) -> None:
+        """Add what the command does to what."""
+        judge(
+            self.reading,
+            Command(entry, words, start),
+            overlay(entry.ranks, case.ranks) if case else entry.ranks,
+            case.kinds if case else entry.kinds,
+            self.scope.carried,
+            leaves=case.leaves if case else entry.leaves,
+            idle=idle,
+        )
 
     def _about_itself(self, entry: ProgramEntry, words: list[str]) -> bool:
         """Return whether a program is only asked about itself, or about one of its subcommands."""
@@ -324,12 +352,20 @@ class Programs(Expander):
             if session.strip():
                 self._code(entry.language, session)
         if fed is None or elsewhere or (entry.stdin != "code" and start >= len(words)):
+            self.reading.shells = self.reading.shells or (entry.language == "shell" and start >= len(words))
             return False
+        self._decoded(fed)
         if fed.text is None:
+            self.reading.shells = True
             self.reading.hides(f"{words[0]} runs what it is fed")
         else:
             self._code(entry.language or "shell", fed.text)
         return True
+
+    def _decoded(self, fed: Fed) -> None:
+        """Add that code is run that an encoding hid."""
+        if fed.words and fed.words[0].rpartition("/")[2] in self.reading.catalogue.shell.decoders:
+            self.reading.brings_code([" ".join(fed.words)], "run code that an encoding hides")
 
     def _code_file(self, entry: ProgramEntry, path: str, operands: list[str]) -> bool:
         if isinstance(path, Computed) and path.startswith(("$(", "`")):
@@ -343,6 +379,7 @@ class Programs(Expander):
         if tool is None and path.rpartition("/")[2] in self.reading.catalogue.shell.checkers:
             self.reading.runs(path, operands)
             return True
+        self.reading.starts(path)
         return False
 
     def _code(self, language: str, text: str) -> None:

@@ -6,7 +6,6 @@ from safetydrift.effects.languages.shell.grammar import is_lost_sign
 from safetydrift.effects.languages.shell.operands import add_written, named_by_glob
 from safetydrift.effects.languages.shell.programs import Programs
 from safetydrift.effects.languages.shell.values import Fed, file_key, joined
-from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,12 +49,13 @@ class Redirections(Programs):
         if path.startswith(("/dev/tcp/", "/dev/udp/")):
             add_written(self.reading, path)
             return Fed(None)
-        key = file_key(path)
+        key, place = file_key(path), self.reading.located(path)
+        sources = (place, *self.reading.origins.get(place, ()))
         if key in self.scope.files:
-            return Fed(self.scope.files[key])
+            return Fed(self.scope.files[key], sources=sources)
         self.reading.reads(path)
         named_by_glob(self.reading, path)
-        return Fed(None)
+        return Fed(None, sources=sources)
 
     def written_to(self, node: Node, printed: str | None) -> str | None:
         """Add where output goes; return what is left of it for a pipe."""
@@ -69,7 +69,7 @@ class Redirections(Programs):
             key = file_key(target)
             if not errors:
                 if printed is not None and not printed.strip() and sign in _EMPTYING and self.is_kept(target):
-                    self.reading.act("deletes", f"empties {shown(target)}")
+                    self.reading.empties(target)
                 before = self.scope.files.get(key)
                 adds = sign in {">>", "&>>"} and before is not None and printed is not None
                 self.scope.files[key] = joined([before or "", printed or ""]) if adds else printed
