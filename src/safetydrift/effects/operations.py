@@ -37,6 +37,7 @@ __all__ = [
     "Operations",
 ]
 _MAX_COLLECTED = 256
+_INPUT = "$input"
 _MAKING = frozenset(("edit", "move"))
 
 
@@ -77,7 +78,12 @@ class Operations:
         found = list(self._found.values())
         if len(found) > 1:
             harmful = {(one.action, one.target) for one in found if one.harm}
-            found = [one for one in found if one.harm or (one.action, one.target) not in harmful]
+            told = {one.action for one in found if one.target != _INPUT}
+            found = [
+                one
+                for one in found
+                if (one.harm or (one.action, one.target) not in harmful) and (one.target != _INPUT or one.action not in told)
+            ]
         if len(found) > MAX_OPERATIONS:
             worst = sorted(range(len(found)), key=lambda at: -found[at].certainty)[:MAX_OPERATIONS]
             found = [found[at] for at in sorted(worst)]

@@ -34,6 +34,7 @@ _MAX_DESTINATIONS = 16
 _MAX_OPERANDS = 64
 _MAX_SHOWN = 60
 _MAX_ORIGINS = 256
+_MAX_SOURCE = 256
 _ROOTS = frozenset(("/", "~", "$", "-", "", "<", ">", "\\"))
 _STEMS = (("ies", "y"), ("shes", "sh"), ("ches", "ch"), ("sses", "ss"), ("ses", "se"), ("xes", "x"), ("oes", "o"), ("s", ""))
 KINDS_OF: dict[str, tuple[str, ...]] = {
@@ -52,6 +53,10 @@ KINDS_OF: dict[str, tuple[str, ...]] = {
     "physical": ("integrity",),
 }
 """The kind of violation that an operation completes whose harm is likely; leaks are told by the levels."""
+
+
+_COMPUTES = (Operation("run", "", "text"),)
+"""What a text does that touches nothing outside of itself."""
 
 
 class UnreadableError(ValueError):
@@ -100,6 +105,8 @@ class Reading:
         Whether `taken` is exactly what goes along, rather than all that was taken in before.
     shells
         Whether a shell is started for whoever types into it.
+    secrets
+        Commands whose output is a secret.
     """
 
     __slots__ = (
@@ -120,6 +127,7 @@ class Reading:
         "ranks",
         "readers",
         "reasons",
+        "secrets",
         "shells",
         "source",
         "taken",
@@ -140,6 +148,7 @@ class Reading:
         self.origins: dict[str, tuple[str, ...]] = {}
         self.directory = ""
         self.exact = self.shells = False
+        self.secrets: set[str] = set()
         self.depth = 0
         self.budget = _BUDGET
 
@@ -182,10 +191,12 @@ class Reading:
         target
             What it is done to, where that can be told.
         """
-        self._act(name, reason)
-        self.does(self.catalogue.acts[name].harm, target, would(reason))
+        self.reaches(name, reason)
+        if name != "computes":
+            self.does(self.catalogue.acts[name].harm, target, would(reason))
 
-    def _act(self, name: str, reason: str) -> None:
+    def reaches(self, name: str, reason: str) -> None:
+        """Add how far one of the `ACTS` reaches, and no operation."""
         act = self.catalogue.acts[name]
         self.add(act.ranks, reason, kinds=act.kinds, external=act.external, leaves=act.leaves)
 
@@ -227,10 +238,10 @@ class Reading:
         _, _, name = program.rpartition("/")
         looks = name in shell.checkers and name not in shell.makers and not self._keeps(operands)
         if looks and not program.startswith(tuple(shell.unchecked)):
-            self._act("checks", f"runs {shown(program)}, a name for a program that looks and reports")
+            self.reaches("checks", f"runs {shown(program)}, a name for a program that looks and reports")
             self.confidence = min(self.confidence, self.catalogue.confidence["pattern"])
         else:
-            self._act("runs", f"runs the local program {shown(program)}")
+            self.reaches("runs", f"runs the local program {shown(program)}")
         self.starts(program)
 
     def starts(self, path: str) -> None:
@@ -259,23 +270,35 @@ class Reading:
         )
         return told or any(not results.isdisjoint(word.split("/")) for word in files[1:])
 
-    def hides(self, reason: str) -> None:
-        """Add something that keeps its meaning from us, so that anything may be behind it."""
-        fetched = [source for source in self.taken if "://" in source]
+    def hides(self, reason: str, path: str = "") -> None:
+        """Add something that keeps its meaning from us, so that anything may be behind it.
+
+        Parameters
+        ----------
+        path
+            The file that holds it, if one does.
+        """
+        path = "" if path.startswith("<(") else path
+        taken = self.origins.get(self.located(path), ()) if path else self.taken
+        fetched = [source for source in taken if "://" in source]
         if fetched:
-            self._act("hides", reason)
+            self.reaches("hides", reason)
             self.brings_code(fetched, certainty=CERTAIN if self.exact else LIKELY)
+        elif path:
+            self.reaches("hides", reason)
+            self.starts(path)
         elif self.exact and self.taken:
-            self._act("hides", reason)
+            self.reaches("hides", reason)
             for source in self.taken[:MAX_CARRIED]:
-                self.starts(source)
+                if not source.startswith("$("):
+                    self.starts(source)
         else:
             self.act("hides", reason)
         self.confidence = min(self.confidence, self.catalogue.confidence["hidden"])
 
     def unknown(self, reason: str, act: str = "unknown") -> None:
         """Add something that nobody knows: from here on it is the default that decides."""
-        self._act(act, reason)
+        self.reaches(act, reason)
         self.source = "default"
         self.confidence = min(self.confidence, self.catalogue.confidence["default"])
 
@@ -288,8 +311,8 @@ class Reading:
 
     def bombs(self, reason: str) -> None:
         """Add that something starts itself until the host has no room left."""
-        self._act("runs", reason)
-        self._act("deletes", reason)
+        self.reaches("runs", reason)
+        self.reaches("deletes", reason)
         note = "start programs until the host has no room left"
         self.operations.add(Operation("stop", "this host", "resource", "production", CERTAIN, note))
 
@@ -314,11 +337,24 @@ class Reading:
         self.takes(place, harm)
         told = self.catalogue.path(path)
         if told is None:
-            self._act("reads", f"reads {shown(path)}")
+            self.reaches("reads", f"reads {shown(path)}")
         else:
             self.add(told.ranks, f"{shown(path)}: {told.note}")
         if harm.certainty >= LIKELY and place is not path:
             self._inherits(place)
+
+    def gives(self, command: str, *, secret: bool = False) -> None:
+        """Note that a command prints something that does not come from a file.
+
+        Parameters
+        ----------
+        secret
+            Whether that may be a secret, if an operation says so.
+        """
+        source = f"$({command[:_MAX_SOURCE]})"
+        self.taken.append(source)
+        if secret and any(one.harm == "credential_access" for one in self.operations):
+            self.secrets.add(source)
 
     def takes(self, source: str, harm: Harm | None = None) -> None:
         """Add the operation that something is read, whose content goes wherever this part sends it."""
@@ -342,11 +378,16 @@ class Reading:
         action
             ``"edit"``, or ``"move"`` where something else is put there.
         """
-        self._act("writes", f"writes {shown(path)}")
+        self.reaches("writes", f"writes {shown(path)}")
         self._changed(path)
         place = self.located(path)
         self.made.append(place)
         self.does(self.catalogue.places.change(place), place, action=action)
+
+    def touches(self, path: str) -> None:
+        """Add that a file is made without content, or that only what is known about it changes."""
+        self.reaches("writes", f"writes {shown(path)}")
+        self._changed(path)
 
     def moves(self, path: str) -> None:
         """Add that a file is taken from where it stands."""
@@ -362,7 +403,7 @@ class Reading:
         whole
             Whether a folder goes with everything below it.
         """
-        self._act("deletes", f"deletes {shown(path)}")
+        self.reaches("deletes", f"deletes {shown(path)}")
         self._changed(path)
         self.loses(path, whole=whole)
 
@@ -378,7 +419,7 @@ class Reading:
                 "path",
                 "destruction" if certainty else "",
                 certainty,
-                f"delete {'everything below ' if whole else ''}{shown(place)}",
+                f"delete {'everything below ' if whole and not place.endswith('}') and '*' not in place else ''}{shown(place)}",
             )
         )
         harm = places.change(place)
@@ -387,7 +428,7 @@ class Reading:
 
     def empties(self, path: str) -> None:
         """Add that a file is left without content."""
-        self._act("deletes", f"empties {shown(path)}")
+        self.reaches("deletes", f"empties {shown(path)}")
         self._changed(path)
         place = self.located(path)
         places = self.catalogue.places
@@ -413,7 +454,7 @@ class Reading:
             return False
         self.add(entry.ranks, f"{shown(path)}: {entry.note}")
         harm = self.catalogue.places.read(self.located(path))
-        if harm.certainty:
+        if harm.certainty >= LIKELY and " " not in path and "://" not in path:
             self.does(harm, self.located(path), action="read", certainty=POSSIBLE)
         return True
 
@@ -422,41 +463,55 @@ class Reading:
         if entry is not None:
             self.add(entry.ranks, f"{shown(path)}: {entry.note}", kinds=entry.changed)
             if "integrity" in entry.changed:
-                self._act("tampers", f"changes {shown(path)}")
+                self.reaches("tampers", f"changes {shown(path)}")
             if "destructive_action" in entry.changed:
-                self._act("deletes", f"writes over {shown(path)}")
+                self.reaches("deletes", f"writes over {shown(path)}")
 
     # -- the network --------------------------------------------------------------------------------------
 
     def fetches(self, host: str, address: str) -> None:
         """Add that a server is asked for something; ``host`` may be empty where it cannot be told."""
-        place = self.boundary.place(host)
-        if place == METADATA:
-            self._metadata(address)
-            return
-        if place == HERE:
-            self._act("fetches_here", f"asks this host: {shown(address)}")
-        elif place == INSIDE:
-            self._act("fetches_inside", f"asks {shown(address)}, inside the organisation")
-        else:
-            self._act("fetches", f"asks {shown(address)}")
+        if self.asks(host, address):
+            self.gets(address)
+
+    def gets(self, address: str) -> None:
+        """Add the operation that something is fetched."""
         self.taken.append(address)
         self.operations.add(Operation("fetch", address[:MAX_TARGET], "host"))
 
+    def asks(self, host: str, address: str) -> bool:
+        """Add how far it reaches to ask a server; return whether it is one like others, and none that hands out keys."""
+        place = self.boundary.place(host)
+        if place == METADATA:
+            self._metadata(address)
+            return False
+        if place == HERE:
+            self.reaches("fetches_here", f"asks this host: {shown(address)}")
+        elif place == INSIDE:
+            self.reaches("fetches_inside", f"asks {shown(address)}, inside the organisation")
+        else:
+            self.reaches("fetches", f"asks {shown(address)}")
+        return True
+
     def sends(self, host: str, address: str) -> None:
         """Add that content is handed to a server; ``host`` may be empty where it cannot be told."""
+        if self.tells(host, address):
+            self.hands(host, address)
+
+    def tells(self, host: str, address: str) -> bool:
+        """Add how far it reaches to hand something to a server; return as `asks`."""
         self.destinations.append(address)
         place = self.boundary.place(host)
         if place == METADATA:
             self._metadata(address)
-            return
+            return False
         if place == HERE:
-            self._act("sends_here", f"hands content to this host: {shown(address)}")
+            self.reaches("sends_here", f"hands content to this host: {shown(address)}")
         elif place == INSIDE:
-            self._act("sends_inside", f"hands content to {shown(address)}, inside the organisation")
+            self.reaches("sends_inside", f"hands content to {shown(address)}, inside the organisation")
         else:
-            self._act("sends", f"hands content to {shown(address) or 'the network'}")
-        self.hands(host, address)
+            self.reaches("sends", f"hands content to {shown(address) or 'the network'}")
+        return True
 
     def hands(self, host: str, address: str, *, action: str = "send", role: str = "host", least: int = POSSIBLE) -> None:
         """Add the operation that what was taken in goes to a host, or to a recipient."""
@@ -490,10 +545,12 @@ class Reading:
 
     def secrecy(self, source: str) -> int:
         """Return how certain it is that what is taken from a source is a secret."""
+        if source.startswith("$"):
+            return LIKELY if source in self.secrets or not source.startswith("$(") else NONE
         return self.catalogue.places.read(source).certainty
 
     def _metadata(self, address: str) -> None:
-        self._act("fetches_inside", f"asks {shown(address)}")
+        self.reaches("fetches_inside", f"asks {shown(address)}")
         credentials = self.catalogue.metadata
         self.add(credentials.ranks, f"{shown(address)}: {credentials.note}", kinds=credentials.kinds)
         self.taken.append(address)
@@ -502,7 +559,7 @@ class Reading:
 
     def connects(self, address: str, reason: str) -> None:
         """Add that a connection is opened that can carry anything."""
-        self._act("connects", reason)
+        self.reaches("connects", reason)
         self.destinations.append(address)
         note = f"open a connection to {shown(address) or 'the network'}"
         self.operations.add(Operation("connect", address[:MAX_TARGET], "host", "access", POSSIBLE, note))
@@ -562,7 +619,7 @@ class Reading:
 
     def _joined(self) -> tuple[Operation, ...]:
         """Return the operations, seen together: a connection and a shell make a remote shell."""
-        found = self.operations.kept()
+        found = self.operations.kept() or _COMPUTES
         if not self.shells:
             return found
         connections = [one for one in found if one.action == "connect" and one.harm == "access"]

@@ -336,7 +336,7 @@ def anywhere(pattern: str) -> str:
     return f"*{core if core.startswith('*') else '/' + core}{'' if core.endswith('*') else '/'}*"
 
 
-PATHS = ("files", "words", "paths", "deleted", "written", "edited", "copied", "moved")
+PATHS = ("files", "words", "paths", "deleted", "written", "touched", "edited", "copied", "moved", "packed")
 """What the operands of a program may be."""
 
 
@@ -450,8 +450,8 @@ class ProgramEntry:
     ranks
         The effect when no case holds; of a program that wraps another, its effect when it wraps nothing.
     paths
-        What its operands are: ``"files"`` whose content is read or carried, files that are ``"deleted"`` or
-        ``"written"``, ``"edited"`` in place, ``"copied"`` or ``"moved"`` to the last of them; ``"words"`` if any word may name a
+        What its operands are: ``"files"`` whose content is read or carried, files that are ``"deleted"``,
+        ``"written"`` or only ``"touched"``, ``"edited"`` in place, ``"copied"`` or ``"moved"`` to the last of them, or ``"packed"`` into one of them or out of it; ``"words"`` if any word may name a
         file, so that only telling names count, ``"paths"`` if any word with a slash may; else empty.
     outputs
         Globs for options whose value is a file that it writes.
@@ -571,6 +571,8 @@ class ShellEntry:
         Globs for the first word after the name of a program nobody knows that only asks it for something.
     trivial
         Programs whose output tells nothing of the host that matters.
+    unrecorded, preloading
+        Variables that keep the shell from recording what is typed, and those that put code into what it starts.
     decoders
         Programs that turn a code back into text.
     destroying
@@ -588,10 +590,12 @@ class ShellEntry:
         "known",
         "lookers",
         "makers",
+        "preloading",
         "results",
         "running",
         "trivial",
         "unchecked",
+        "unrecorded",
     )
 
     def __init__(self, entry: Entry) -> None:
@@ -608,6 +612,8 @@ class ShellEntry:
         self.asking = Globs(entry.texts("asking"))
         self.trivial = frozenset(entry.texts("trivial"))
         self.decoders = frozenset(entry.texts("decoders"))
+        self.unrecorded = frozenset(entry.texts("unrecorded"))
+        self.preloading = frozenset(entry.texts("preloading"))
         self.destroying = Globs(entry.texts("destroying"), fold=True)
         entry.done()
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 from safetydrift.effects.catalogue.entries import anywhere, canonical_path
 from safetydrift.effects.catalogue.globs import Globs
 from safetydrift.effects.catalogue.harms import Harm, read_harm
 from safetydrift.effects.catalogue.path_index import PathIndex
 from safetydrift.effects.operations import CERTAIN, LIKELY, NONE, POSSIBLE
+from safetydrift.errors import CatalogueError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,6 +17,8 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.catalogue.plain import Entry
 
+_HOME = re.compile(r"(?:[a-z]:)?/(?:home|users)/[^/]+|~\w*", re.IGNORECASE)
+_EVERYTHING = re.compile(r"(?:^|/)\.?\*+(?:\.\*+)?/*$")
 MAX_PLACE = 1024
 """Longer paths are not looked up."""
 _MAX_REMEMBERED = 2048
@@ -26,7 +31,7 @@ class PlaceEntry:
     Attributes
     ----------
     match
-        Globs as in `PathEntry`.
+        Globs by which the entry is found: those for places, as in `PathEntry`, and those for names.
     what
         What the files are, in words.
     read, change
@@ -34,14 +39,24 @@ class PlaceEntry:
         the entries after it are asked.
     """
 
-    __slots__ = ("change", "match", "read", "what")
+    __slots__ = ("_named", "_placed", "change", "match", "read", "what")
 
     def __init__(self, entry: Entry) -> None:
-        self.match = Globs([anywhere(pattern) for pattern in entry.named("match")])
+        places, names = entry.texts("match"), entry.texts("named")
+        if not places and not names:
+            raise CatalogueError(f"{entry.where}: lacks 'match' or 'named'")
+        entry.where = f"{entry.where} ({(*places, *names)[0]})"
+        self._placed = Globs([anywhere(pattern) for pattern in places])
+        self._named = Globs(names, fold=True)
+        self.match = Globs([*[anywhere(pattern) for pattern in places], *[f"*{name.lower()}*" for name in names]])
         self.what = entry.text("what", required=True)
         self.read = _about(entry, "read", "read {target}, " + self.what)
         self.change = _about(entry, "change", "change {target}, " + self.what)
         entry.done()
+
+    def holds(self, canonical: str, name: str) -> bool:
+        """Return whether it speaks of a canonical path whose last part is this name."""
+        return canonical in self._placed or name in self._named
 
 
 class Deletions:
@@ -79,21 +94,20 @@ class Deletions:
         whole
             Whether folders go with everything below them.
         """
-        bare = path.rstrip("/") or path[:1]
+        bare = path.replace("\\", "/")
+        everything = _EVERYTHING.search(bare)
+        if everything:
+            bare = bare[: everything.start()] or ("/" if everything[0][0] == "/" else ".")
+            whole = True
+        bare = bare.rstrip("/") or bare[:1]
         canonical = canonical_path(path)
-        if bare in self.broad:
-            return CERTAIN if whole or bare.endswith("*") else LIKELY
-        if "/../" in canonical and canonical.rstrip("/").endswith(".."):
-            return LIKELY
-        if canonical in self.scratch:
+        if bare in self.broad or _HOME.fullmatch(bare):
+            return CERTAIN if whole else LIKELY
+        if canonical in self.scratch and "/../" not in canonical:
             return NONE
-        if bare in self.system:
+        if bare in self.system or canonical in self.kept:
             return CERTAIN if whole else LIKELY
-        if canonical in self.kept:
-            return CERTAIN if whole else LIKELY
-        if canonical in self.made:
-            return POSSIBLE
-        return LIKELY
+        return POSSIBLE if canonical in self.made else LIKELY
 
 
 class HostsEntry:
@@ -145,9 +159,10 @@ class Places:
 
     def _look(self, path: str) -> tuple[Harm, Harm]:
         canonical = canonical_path(path)
+        name = canonical.rstrip("/").rpartition("/")[2]
         read = change = None
         for entry in self._index.candidates(canonical):
-            if canonical in entry.match:
+            if entry.holds(canonical, name):
                 read = entry.read if read is None else read
                 change = entry.change if change is None else change
                 if read is not None and change is not None:

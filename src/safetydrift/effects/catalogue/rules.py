@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.catalogue.plain import Entry
 
-TARGETS = ("command", "operands", "first", "second", "last", "rest", "values", "hosts", "nothing")
+TARGETS = ("command", "operands", "first", "second", "last", "rest", "values", "hosts", "found", "nothing")
 """Where the targets of a rule stand: the whole command; the operands behind the subcommand, or one of them; all of them
-as one; the values of some options; the hosts that the words name; nowhere."""
+as one; the values of some options; the hosts that the words name; what a search finds; nowhere."""
 COPIED = ("", "copied", "sent")
 _WILD = frozenset("*?[")
 
@@ -35,7 +35,7 @@ class ProgramRule:
         Globs for the subcommand: the first operand, or the first two or three joined by spaces.
     words, also, lacks
         Globs for any one word, or for two neighbours joined by a space. Of `words` and of `also` one has to be there,
-        where any are given; of `lacks` none may.
+        where any are given; of `lacks` none may. ``fold`` has the case of letters ignored.
     harm
         What it does.
     target, options
@@ -48,6 +48,8 @@ class ProgramRule:
         Globs for words or targets that make the harm at least that certain, highest first.
     spared
         Globs for targets with which there is no harm.
+    whole
+        Whether folders are deleted with everything below them.
     otherwise
         Whether it only counts where no rule before it did.
     """
@@ -66,22 +68,24 @@ class ProgramRule:
         "raised",
         "spared",
         "target",
+        "whole",
         "words",
     )
 
     def __init__(self, entry: Entry) -> None:
         self.programs = entry.named("programs")
         first = entry.texts("first")
-        self.first = Globs(first)
-        self.keys = _keys(first)
-        self.words = Globs(entry.texts("words"))
-        self.also = Globs(entry.texts("also"))
-        self.lacks = Globs(entry.texts("lacks"))
+        fold = entry.flag("fold")
+        self.first = Globs(first, fold=fold)
+        self.keys = frozenset() if fold else _keys(first)
+        self.words = Globs(entry.texts("words"), fold=fold)
+        self.also = Globs(entry.texts("also"), fold=fold)
+        self.lacks = Globs(entry.texts("lacks"), fold=fold)
         self.harm = read_harm(entry)
         self.target = entry.text("target") or "command"
         if self.target not in TARGETS:
             raise CatalogueError(f"{entry.where}: target is one of {', '.join(TARGETS)}, got {self.target!r}")
-        self.options = Globs(entry.texts("options"))
+        self.options = Globs(entry.texts("options"), fold=fold)
         if bool(self.options) is not (self.target == "values"):
             raise CatalogueError(f"{entry.where}: options go with target = 'values'")
         self.depth = entry.count("depth") or (len(first[0].split()) if first else 0)
@@ -89,6 +93,7 @@ class ProgramRule:
         raised = [(CERTAIN, Globs(entry.texts("certain"), fold=True)), (LIKELY, Globs(entry.texts("likely"), fold=True))]
         self.raised = tuple([pair for pair in raised if pair[1]])
         self.spared = Globs(entry.texts("spared"), fold=True)
+        self.whole = entry.flag("whole")
         self.otherwise = entry.flag("otherwise")
         entry.done()
 
@@ -138,9 +143,13 @@ class TransferRule:
         How many operands the subcommand has.
     slots
         Globs for options whose value is no content: headers, users, keys that say who asks.
+    lacks
+        Globs for words with which nothing is handed over.
+    within
+        Whether what looks like another host stays on this one: a container, a device at the cable.
     """
 
-    __slots__ = ("attached", "copied", "depth", "first", "inputs", "programs", "slots")
+    __slots__ = ("attached", "copied", "depth", "first", "inputs", "lacks", "programs", "slots", "within")
 
     def __init__(self, entry: Entry) -> None:
         self.programs = entry.named("programs")
@@ -149,6 +158,8 @@ class TransferRule:
         self.inputs = Globs(entry.texts("inputs"))
         self.attached = Globs(entry.texts("attached"))
         self.slots = Globs(entry.texts("slots"))
+        self.lacks = Globs(entry.texts("lacks"))
+        self.within = entry.flag("within")
         self.copied = entry.text("operands")
         if self.copied not in COPIED:
             raise CatalogueError(f"{entry.where}: operands is 'copied' or 'sent', got {self.copied!r}")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "shell": "shell.commands:read_shell",
+    "cmd": "shell.commands:read_cmd",
     "python": "python:read_python",
     "javascript": "javascript:read_javascript",
     "sql": "sql:read_sql",

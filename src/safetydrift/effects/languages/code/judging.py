@@ -165,7 +165,8 @@ class Judge:
         elif deed.act == "looks":
             self._names(name, operands)
         else:
-            self.reading.act(deed.act, f"{name} {shown(_readable(_texts(operands)[0]))}")
+            operand = _readable(_texts(operands)[0])
+            self.reading.act(deed.act, f"{name} {shown(operand)}", operand)
 
     def _names(self, name: str, operands: Values) -> None:
         """Add what the names of things tell that are looked at."""
@@ -271,7 +272,7 @@ class Judge:
             if host and self.reading.boundary.place(host) != "outside":
                 self.reading.sends(host, told)
             else:
-                self.reading.act("connects", f"{name} {shown(told)}".strip())
+                self.reading.act("connects", f"{name} {shown(told)}".strip(), told)
         elif hands_over:
             self.reading.sends(host, told)
         else:

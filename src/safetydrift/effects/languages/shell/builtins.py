@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from safetydrift.effects.languages.addresses import host_of
 from safetydrift.effects.languages.shell.outputs import printf
 from safetydrift.effects.languages.shell.values import Carried, file_key
+from safetydrift.effects.operations import LIKELY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,10 +67,22 @@ def _change_directory(programs: Programs, words: list[str], fed: Fed | None) -> 
     programs.reading.directory = "" if target == "-" else programs.reading.located(target).rstrip("/") or "/"
 
 
+def _version_control(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+    """Follow a repository to a remote that this very text names."""
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if operands[:2] in (["remote", "add"], ["remote", "set-url"]) and len(operands) > 3:  # noqa: PLR2004
+        programs.scope.remotes[operands[2]] = operands[3]
+    elif operands[:1] == ["push"] and operands[1:2] and operands[1] in programs.scope.remotes:
+        address = programs.scope.remotes[operands[1]]
+        programs.reading.takes(programs.reading.located("."))
+        programs.reading.hands(host_of(address), address, action="push", least=LIKELY)
+
+
 BUILTINS: dict[str, Builtin] = {
     "alias": _alias,
     "cd": _change_directory,
     "pushd": _change_directory,
+    "git": _version_control,
     "read": _read,
     "mapfile": _read,
     "readarray": _read,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from safetydrift.effects.catalogue.scales import join
 from safetydrift.effects.languages.shell.grammar import first_trouble, parse
+from safetydrift.effects.languages.shell.judging import variable_set
 from safetydrift.effects.languages.shell.outputs import MAX_OUTPUT
 from safetydrift.effects.languages.shell.placeholders import filled_in
 from safetydrift.effects.languages.shell.redirections import (
@@ -64,6 +65,19 @@ def read_shell(reading: Reading, text: object) -> None:
     else:
         shell.vector(text)
     reading.exact = exact
+
+
+def read_cmd(reading: Reading, text: object) -> None:
+    """Add what running a command line of Windows would do, read as far as it is like one of a shell.
+
+    Raises
+    ------
+    UnreadableError
+        As `read_shell`.
+    """
+    if not isinstance(text, str):
+        raise UnreadableError("no text")
+    read_shell(reading, text.replace("^", "").replace("\\", "\\\\"))
 
 
 class _Shell(Redirections):
@@ -356,6 +370,8 @@ class _Shell(Redirections):
             del self.reading.taken[taken:]
         if name in self.reading.catalogue.shell.running and values != ("",):
             self.shell_text(joined(values, " "))
+        if name.isupper():
+            variable_set(self.reading, name, values[0])
         return joined([name, "=", *values[:1]])
 
     def _declaration(self, node: Node, fed: Fed | None) -> str | None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from safetydrift.effects.boundary import METADATA
+from safetydrift.effects.languages.shell.operands import is_slashed
 from safetydrift.effects.languages.shell.reach import addresses_of, changes, hosts_in, reaches
+from safetydrift.effects.languages.shell.searches import found_by
 from safetydrift.effects.languages.shell.transfers import hand_over, secrets_in
-from safetydrift.effects.operations import CERTAIN, MAX_TARGET, POSSIBLE, Operation
+from safetydrift.effects.operations import LIKELY, MAX_TARGET, POSSIBLE, Operation
 from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
@@ -22,12 +25,23 @@ if TYPE_CHECKING:
 _SENDING = frozenset(("send", "publish"))
 _MAX_WORDS = 128
 _MAX_TARGETS = 16
+_LIBRARIES = ("/usr/lib", "/lib", "/opt/conda", "/opt/homebrew")
+_WRITES = 1
+"""The rank of what changes files, in the dimension ``tool``."""
 _OF_KINDS = {
     "destructive_action": ("delete", "destruction"),
     "integrity": ("edit", "integrity"),
     "privilege_escalation": ("grant", "privilege"),
     "unauthorised_transaction": ("pay", "transaction"),
 }
+
+
+def _program_name(reading: Reading, word: str) -> str:
+    """Return the name under which rules know a program: without its folder, and without what Windows adds to it."""
+    name = word.rpartition("/")[2]
+    if reading.catalogue.rules.knows(name):
+        return name
+    return name.rpartition("\\")[2].lower().removesuffix(".exe")
 
 
 class Command:
@@ -47,9 +61,9 @@ class Command:
 
     __slots__ = ("entry", "firsts", "given", "name", "operands", "start", "words")
 
-    def __init__(self, entry: ProgramEntry, words: Sequence[str], start: int) -> None:
+    def __init__(self, reading: Reading, entry: ProgramEntry, words: Sequence[str], start: int) -> None:
         self.entry, self.words, self.start = entry, words[:_MAX_WORDS], start
-        self.name = words[0].rpartition("/")[2]
+        self.name = _program_name(reading, words[0])
         self.operands = _operands(entry, self.words)
         first = self.operands[:3]
         self.firsts = [" ".join(first[:count]) for count in range(1, len(first) + 1)]
@@ -73,7 +87,8 @@ def judge(
     carried: Mapping[str, tuple[str, ...]],
     *,
     leaves: bool,
-    idle: bool,
+    read: bool,
+    told: bool,
 ) -> None:
     """Add what a command does to what.
 
@@ -83,22 +98,46 @@ def judge(
         Its effect, which tells what it does where no rule holds.
     carried
         What its words come from.
-    idle
-        Whether what it does is told by something else: the command that it runs, the files it names.
+    read
+        Whether what it does is told by what it runs.
+    told
+        Whether its operands have told already what it does.
     """
     transfer = _transfer(reading, command)
     secrets_in(reading, transfer, command.words)
     hosts = None
     if transfer is not None:
         hosts = hand_over(reading, transfer, command.words, command.operands[transfer.depth :], carried)
-    if _ruled(reading, command) or idle or hosts == []:
+    held = _ruled(reading, command)
+    if read:
         return
-    _otherwise(reading, command, ranks, kinds, hosts, leaves=leaves)
+    if not held and hosts != []:
+        if reaches(reading, ranks):
+            _reach(reading, command, hosts, leaves=leaves)
+        elif not told:
+            _otherwise(reading, command, ranks, kinds)
+    trivial = reading.catalogue.shell.trivial
+    if not reading.taken and command.name not in trivial and not changes(reading, ranks):
+        reading.gives(command.text(), secret=held)
+
+
+def variable_set(reading: Reading, name: str, value: str) -> None:
+    """Add what it does that a variable of the shell has a value."""
+    shell = reading.catalogue.shell
+    if name in shell.unrecorded and not (value.isdecimal() and int(value[:9])):
+        note = "keep the shell from recording what is typed"
+        reading.operations.add(Operation("disable", name, "resource", "safeguards", LIKELY, note))
+        reading.reaches("tampers", f"sets {name}")
+    elif name in shell.preloading and value and not value.startswith(_LIBRARIES):
+        note = f"put {shown(value)} into what is started from here"
+        reading.operations.add(Operation("configure", f"{name}={value}"[:MAX_TARGET], "command", "privilege", LIKELY, note))
 
 
 def _transfer(reading: Reading, command: Command) -> TransferRule | None:
     for rule in reading.catalogue.rules.transfers(command.name):
-        if not rule.first or rule.first.any_of(command.firsts):
+        if (not rule.first or rule.first.any_of(command.firsts)) and not (
+            rule.lacks and rule.lacks.any_of(command.given)
+        ):
             return rule
     return None
 
@@ -116,16 +155,19 @@ def _ruled(reading: Reading, command: Command) -> bool:
 
 def _apply(reading: Reading, command: Command, rule: ProgramRule) -> None:
     harm = rule.harm
+    sources = [source.removeprefix("$(").removesuffix(")") for source in reading.taken]
     for target in _targets(command, rule)[:_MAX_TARGETS]:
         place = reading.located(target) if harm.role == "path" else target
-        certainty = rule.certainty(place, command.given)
+        certainty = rule.certainty(place, [*command.given, *sources])
         if harm.action in _SENDING and harm.harm == "exfiltration":
-            host = next((host for host, word in command.hosts() if word == target), "")
+            host = next((host for host, word in command.hosts() if target.startswith(word)), "")
             reading.hands(host, target, action=harm.action, role=harm.role, least=certainty)
         elif harm.action == "delete" and harm.role == "path" and harm.harm == "destruction":
-            reading.loses(target, whole=certainty == CERTAIN)
+            reading.loses(target, whole=rule.whole)
         else:
             reading.does(harm, place, certainty=certainty, carries=reading.taken if harm.action == "push" else ())
+        if harm.action == "connect" and reading.taken and not harm.certainty > POSSIBLE:
+            reading.hands(next((host for host, _ in command.hosts()), ""), target)
 
 
 def _targets(command: Command, rule: ProgramRule) -> list[str]:
@@ -150,6 +192,14 @@ def _values(command: Command, rule: ProgramRule) -> list[str]:
     return found
 
 
+def _with_port(command: Command, word: str) -> str:
+    """Return a host with the port that stands behind it as a word of its own."""
+    if word not in command.operands:
+        return word
+    port = command.operands[command.operands.index(word) + 1 :][:1]
+    return f"{word}:{port[0]}" if port and port[0].isdecimal() else word
+
+
 _FINDERS = {
     "command": lambda command, rule: [rule.named or command.text()],
     "operands": _behind,
@@ -158,38 +208,33 @@ _FINDERS = {
     "last": lambda command, rule: _behind(command, rule)[-1:],
     "rest": lambda command, rule: [" ".join(_behind(command, rule))] if _behind(command, rule) else [],
     "values": _values,
-    "hosts": lambda command, rule: [word for _, word in command.hosts()],  # noqa: ARG005
+    "hosts": lambda command, rule: [_with_port(command, word) for _, word in command.hosts()],  # noqa: ARG005
+    "found": lambda command, rule: found_by(command.words),  # noqa: ARG005
     "nothing": lambda command, rule: [rule.named],  # noqa: ARG005
 }
 
 
-def _otherwise(
-    reading: Reading,
-    command: Command,
-    ranks: Ranks,
-    kinds: Sequence[str],
-    hosts: list[Host] | None,
-    *,
-    leaves: bool,
-) -> None:
+def _reach(reading: Reading, command: Command, hosts: list[Host] | None, *, leaves: bool) -> None:
+    """Add that a command asks hosts, or hands them something."""
+    for host, word in hosts or command.hosts() or [("", "")]:
+        if host and reading.boundary.place(host) == METADATA:
+            reading.asks(host, word)
+        elif leaves or reading.taken or hosts:
+            reading.hands(host, word or command.text())
+        else:
+            reading.gets(word or command.text())
+
+
+def _otherwise(reading: Reading, command: Command, ranks: Ranks, kinds: Sequence[str]) -> None:
     """Add what the effect of a command alone tells."""
-    if reaches(reading, ranks):
-        for host, word in hosts or command.hosts() or [("", "")]:
-            if leaves or reading.taken or hosts:
-                reading.hands(host, word)
-            else:
-                reading.operations.add(Operation("fetch", word[:MAX_TARGET] or command.text(), "host"))
-                reading.taken.append(word or command.text())
+    text = command.text()
     for kind in kinds:
         action, harm = _OF_KINDS.get(kind, ("", ""))
         if harm:
-            note = f"run {shown(command.text())}"
-            reading.operations.add(Operation(action, command.text(), "command", harm, POSSIBLE, note))
-    if not kinds and not reaches(reading, ranks):
-        action = "edit" if changes(reading, ranks) else "read"
-        if ranks[reading.tool] > 1:
-            action = "run"
-        reading.operations.add(Operation(action, command.text(), "command"))
+            reading.operations.add(Operation(action, text, "command", harm, POSSIBLE, f"run {shown(text)}"))
+    if not kinds:
+        action = "run" if ranks[reading.tool] > _WRITES else "edit" if changes(reading, ranks) else "read"
+        reading.operations.add(Operation(action, text, "command"))
 
 
 def _operands(entry: ProgramEntry, words: Sequence[str]) -> list[str]:
@@ -198,16 +243,10 @@ def _operands(entry: ProgramEntry, words: Sequence[str]) -> list[str]:
     for word in words[1:]:
         if value:
             value = False
-        elif only or word == "-" or not _is_option(entry, word):
+        elif only or word == "-" or not (word[:1] == "-" or is_slashed(entry, word)):
             found.append(word)
         elif word == "--":
             only = True
         else:
             value = word in entry.valued
     return found
-
-
-def _is_option(entry: ProgramEntry, word: str) -> bool:
-    return word[:1] == "-" or (entry.slashes and word[:1] == "/" and "/" not in word[1:])
-
-

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
+from safetydrift.effects.languages.shell.archives import pack
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +33,7 @@ def first_operand(entry: ProgramEntry, words: list[str]) -> int:
         word = words[at]
         if word == "--":
             return at + 1
-        if word.startswith("-") and word != "-":
+        if (word.startswith("-") and word != "-") or is_slashed(entry, word):
             at += 2 if word in entry.valued else 1
         elif entry.wraps and _ASSIGNMENT.match(word):
             at += 1
@@ -40,9 +42,17 @@ def first_operand(entry: ProgramEntry, words: list[str]) -> int:
     return at
 
 
+def is_slashed(entry: ProgramEntry, word: str) -> bool:
+    """Return whether a word is an option of Windows."""
+    return entry.slashes and word[:1] == "/" and "/" not in word[1:]
+
+
 def add_operands(reading: Reading, entry: ProgramEntry, words: list[str], paths: str) -> None:
     """Add what a program does to the files that its words name; `paths` says what they are."""
     if not paths:
+        return
+    if paths == "packed":
+        pack(reading, words)
         return
     if paths == "deleted":
         paths = _how_deleted(words)
@@ -110,6 +120,11 @@ def _written(reading: Reading, operands: list[str]) -> None:
         add_written(reading, word)
 
 
+def _touched(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        reading.touches(word)
+
+
 def _edited(reading: Reading, operands: list[str]) -> None:
     _read(reading, operands)
     _written(reading, operands)
@@ -134,7 +149,7 @@ def add_written(reading: Reading, path: str, action: str = "edit") -> None:
     if path in reading.catalogue.shell.discard:
         return
     if path.startswith(("/dev/tcp/", "/dev/udp/")):
-        reading.connects(path, f"writes to {path[:60]}, a network connection")
+        reading.connects(":".join(path.split("/")[3:5]), f"writes to {path[:60]}, a network connection")
         return
     reading.writes(path, action)
     if path.startswith("/dev/") and path.split("/")[2] not in _HARMLESS:
@@ -182,6 +197,7 @@ _USES: dict[str, Callable[[Reading, list[str]], None]] = {
     "emptied": _emptied,
     "written": _written,
     "edited": _edited,
+    "touched": _touched,
     "copied": _copied,
     "moved": _moved,
 }

@@ -29,6 +29,7 @@ from safetydrift.effects.languages.shell.reach import (
     hosts_in,
     reaches,
 )
+from safetydrift.effects.languages.shell.searches import FOUND, found_by
 from safetydrift.effects.languages.shell.values import Carried, Computed, Fed, file_key, joined, like
 from safetydrift.effects.reading import shown
 
@@ -49,7 +50,6 @@ _MAX_SUBCOMMANDS = 5
 _SUBCOMMAND = re.compile(r"[a-z][a-z\-]{1,31}")
 _MAX_SUBCOMMAND = 4
 _MAX_LINES = 64
-_MAX_SOURCE = 256
 _MAX_SESSION = 4096
 _VERSION = re.compile(r"[-.]?\d{1,3}(?:\.\d{1,3}){0,3}$")
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([\w.+\-]+)")
@@ -89,12 +89,10 @@ class Programs(Expander):
         printed = output(words, fed.text if fed else None)
         if printed:
             self.used((printed,))
-        elif printed is None and not self.reading.taken and name not in self.reading.catalogue.shell.trivial:
-            self.reading.taken.append(joined(words, " ")[:_MAX_SOURCE])
         return printed
 
     def _program(self, words: list[str], base: str, directory: str | None, fed: Fed | None) -> None:
-        entry = self.reading.catalogue.programs.get(base) or self._versioned(base)
+        entry = self.reading.catalogue.programs.get(base) or self._versioned(base) or self._of_windows(base)
         if directory is not None and (entry is None or not self._at_home(entry, directory, base)):
             self._local(words)
         elif entry is None:
@@ -110,6 +108,14 @@ class Programs(Expander):
         match = _VERSION.search(name)
         entry = self.reading.catalogue.programs.get(name[: match.start()]) if match else None
         return entry if entry is not None and entry.language else None
+
+    def _of_windows(self, name: str) -> ProgramEntry | None:
+        """Return the entry of a program of Windows, whatever the case of its letters."""
+        plain = name.rpartition("\\")[2].lower()
+        if plain.endswith(".exe"):
+            return self.reading.catalogue.programs.get(plain[:-4])
+        entry = self.reading.catalogue.programs.get(plain)
+        return entry if entry is not None and entry.slashes else None
 
     def _at_home(self, entry: ProgramEntry, directory: str, name: str) -> bool:
         """Return whether a directory is one for programs; a language may have been installed anywhere."""
@@ -170,6 +176,7 @@ class Programs(Expander):
         if any(word in self.reading.catalogue.shell.destroying for word in words[1:_MAX_SUBCOMMAND]):
             self.reading.act("deletes", f"has {shown(words[0])} delete something", command)
         self.reading.does(_RUN, command)
+        self.reading.gives(command)
         self._name_all(words[1:])
 
     def _asks(self, words: list[str]) -> bool:
@@ -191,7 +198,7 @@ class Programs(Expander):
             return False
         text = self.scope.files[key]
         if text is None:
-            self.reading.hides(f"runs {shown(path)}, whose content is only known when it is written")
+            self.reading.hides(f"runs {shown(path)}, whose content is only known when it is written", path)
             return True
         self._nested(language or self._language(text), text)
         return True
@@ -222,20 +229,21 @@ class Programs(Expander):
         for path in outputs_of(entry, words):
             add_written(self.reading, path)
             self.scope.files[file_key(path)] = None
-        self._judge(entry, case, words, start, idle=read or len(self.reading.operations) > found)
+        self._judge(entry, case, words, start, read=read, told=len(self.reading.operations) > found)
 
     def _judge(
-        self, entry: ProgramEntry, case: ProgramCase | None, words: list[str], start: int, *, idle: bool
+        self, entry: ProgramEntry, case: ProgramCase | None, words: list[str], start: int, *, read: bool, told: bool
     ) -> None:
         """Add what the command does to what."""
         judge(
             self.reading,
-            Command(entry, words, start),
+            Command(self.reading, entry, words, start),
             overlay(entry.ranks, case.ranks) if case else entry.ranks,
             case.kinds if case else entry.kinds,
             self.scope.carried,
             leaves=case.leaves if case else entry.leaves,
-            idle=idle,
+            read=read,
+            told=told,
         )
 
     def _about_itself(self, entry: ProgramEntry, words: list[str]) -> bool:
@@ -423,7 +431,7 @@ class Programs(Expander):
         else:
             self.scope.variables["input"] = (Carried("$input"),)
             handed = [Carried("$input")]
-            named = list(fed.words[1:]) if fed else []
+            named = found_by(fed.words) if fed else []
         mark = _placeholder(options)
         if not any(mark in word for word in inner):
             return [*inner, *handed, *named]
@@ -438,7 +446,7 @@ class Programs(Expander):
     def _executed(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
         """Look through ``find ... -exec``, with the words of the search in place of what it finds."""
         first = next((at for at, word in enumerate(words) if word in entry.executes), len(words))
-        searched = [word for word in words[1:first] if not word.startswith("-")]
+        searched = found_by(words[:first])
         at = first
         while at < len(words):
             rest = words[at + 1 :]
@@ -446,11 +454,19 @@ class Programs(Expander):
             if end:
                 # What a search finds is handed to the command: the words of the search stand for it.
                 found = searched if words[at][0] == "-" != words[at][1] else []
-                self.run(rest[:end] + found, fed)
+                self.run(_with_found(rest[:end], found), fed)
             after = at + 1 + end
             at = next(
                 (place for place in range(after, len(words)) if words[place] in entry.executes), len(words)
             )
+
+
+def _with_found(words: list[str], found: list[str]) -> list[str]:
+    """Return a command with what a search found in place of the mark for it."""
+    if FOUND not in words or not found:
+        return words + found
+    at = words.index(FOUND)
+    return [*words[:at], *found, *words[at + 1 :]]
 
 
 def _case(entry: ProgramEntry, words: list[str], start: int) -> tuple[ProgramCase | None, int]:

@@ -6,6 +6,7 @@ import re
 
 from safetydrift.effects.languages.addresses import host_of
 from safetydrift.effects.languages.shell.values import Carried
+from safetydrift.effects.operations import Operation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ def hand_over(
                 reading.reads(path)
     if rule.copied != "copied" or len(operands) < 2:  # noqa: PLR2004
         return None
+    if rule.within:
+        for path in operands:
+            if not _REMOTE.fullmatch(path):
+                reading.operations.add(Operation("move", reading.located(path), "path"))
+        return []
     *given, where = operands
     if not _REMOTE.fullmatch(where):
         for source in given:
@@ -74,7 +80,7 @@ _LONG = 4096
 def _handed(rule: TransferRule, words: Sequence[str]) -> Iterable[str]:
     """Yield the files whose content options hand over."""
     for at, word in enumerate(words[1:], 1):
-        if word[:1] != "-":
+        if word[:1] != "-" and "=" not in word:
             continue
         option, equals, value = word.partition("=")
         following = words[at + 1] if at + 1 < len(words) else ""

@@ -76,6 +76,8 @@ class Scope:
         What the values of variables come from, by the name of the variable; by ``@`` those of the arguments.
     carried
         What the words of commands come from, by the word.
+    remotes
+        Addresses of remotes of repositories, by name.
     branches
         How many constructs deep the reading is in which a command may be left out or repeated.
     """
@@ -87,6 +89,7 @@ class Scope:
         "carried",
         "files",
         "functions",
+        "remotes",
         "sources",
         "variables",
     )
@@ -98,6 +101,7 @@ class Scope:
         self.files: dict[str, str | None] = {}
         self.sources: dict[str, tuple[str, ...]] = {}
         self.carried: dict[str, tuple[str, ...]] = {}
+        self.remotes: dict[str, str] = {}
         self.arguments: tuple[str, ...] | None = ()
         self.branches = 0
 
