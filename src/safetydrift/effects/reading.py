@@ -95,6 +95,8 @@ class Reading:
         What it does to what.
     taken
         What the part that is being read has taken in: paths, addresses, and commands whose output it is handed.
+    fed
+        What its input comes from.
     made
         Paths that it has written.
     origins
@@ -119,6 +121,7 @@ class Reading:
         "directory",
         "exact",
         "external",
+        "fed",
         "kinds",
         "leaves",
         "made",
@@ -144,6 +147,7 @@ class Reading:
         self.destinations: list[str] = []
         self.operations = Operations()
         self.taken: list[str] = []
+        self.fed: tuple[str, ...] = ()
         self.made: list[str] = []
         self.origins: dict[str, tuple[str, ...]] = {}
         self.directory = ""
@@ -279,6 +283,7 @@ class Reading:
             The file that holds it, if one does.
         """
         path = "" if path.startswith("<(") else path
+        self.shells = self.shells or not self.exact
         taken = self.origins.get(self.located(path), ()) if path else self.taken
         fetched = [source for source in taken if "://" in source]
         if fetched:
@@ -432,7 +437,7 @@ class Reading:
         self._changed(path)
         place = self.located(path)
         places = self.catalogue.places
-        certainty = max(places.deletions.certainty(place, whole=False) - 1, NONE)
+        certainty = max(places.deletions.certainty(place, whole=True) - 1, NONE)
         harm = places.change(place)
         if harm.certainty:
             self.does(harm, place, f"empty {shown(place)}", action="delete")

@@ -82,6 +82,8 @@ class Catalogue:
         What a failed call is known not to have done.
     tools, programs
         Entries by exact name.
+    nameless
+        The entry of a program nobody knows.
     patterns, annotations, paths
         Entries in the order they are tried.
     calls
@@ -120,6 +122,7 @@ class Catalogue:
         "marks",
         "metadata",
         "name",
+        "nameless",
         "paths",
         "patterns",
         "places",
@@ -155,6 +158,8 @@ class Catalogue:
         self.programs = _by_name(
             [ProgramEntry(part, scales, LANGUAGES) for part in _parts(whole, "programs")], "program"
         )
+        cautious = {name: whole.required("default")[name] for name in scales.required}
+        self.nameless = ProgramEntry(Entry({"names": ["?"], "effect": cautious}, "default"), scales, LANGUAGES)
         self.patterns = tuple([PatternEntry(part, scales, LANGUAGES) for part in _parts(whole, "patterns")])
         self._verbs = frozenset().union(*[entry.verbs for entry in self.patterns])
         self.annotations = tuple([AnnotationEntry(part, scales) for part in _parts(whole, "annotations")])

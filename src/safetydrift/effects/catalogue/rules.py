@@ -145,11 +145,15 @@ class TransferRule:
         Globs for options whose value is no content: headers, users, keys that say who asks.
     lacks
         Globs for words with which nothing is handed over.
+    feeds
+        Globs for words with which it hands over what it is fed; where there are none, it always does.
+    aliases
+        Whether another place is named without a sign of it: what is not clearly a path of this host.
     within
         Whether what looks like another host stays on this one: a container, a device at the cable.
     """
 
-    __slots__ = ("attached", "copied", "depth", "first", "inputs", "lacks", "programs", "slots", "within")
+    __slots__ = ("aliases", "attached", "copied", "depth", "feeds", "first", "inputs", "lacks", "programs", "slots", "within")
 
     def __init__(self, entry: Entry) -> None:
         self.programs = entry.named("programs")
@@ -159,7 +163,9 @@ class TransferRule:
         self.attached = Globs(entry.texts("attached"))
         self.slots = Globs(entry.texts("slots"))
         self.lacks = Globs(entry.texts("lacks"))
+        self.feeds = Globs(entry.texts("feeds"))
         self.within = entry.flag("within")
+        self.aliases = entry.flag("aliases")
         self.copied = entry.text("operands")
         if self.copied not in COPIED:
             raise CatalogueError(f"{entry.where}: operands is 'copied' or 'sent', got {self.copied!r}")

@@ -10,6 +10,7 @@ from safetydrift.effects.languages.code.judging import Judge
 from safetydrift.effects.languages.code.notebook import cell_program, without_commands
 from safetydrift.effects.languages.code.program import Program
 from safetydrift.effects.languages.code.python_tree import read_tree
+from safetydrift.effects.languages.edits import edited
 from safetydrift.effects.reading import MAX_TEXT, UnreadableError
 
 TYPE_CHECKING = False
@@ -48,6 +49,10 @@ def read_python(reading: Reading, text: str) -> None:
     if text.lstrip().startswith("%%"):
         text = cell_program(reading, text)
     tree = parsed(text)
+    path = edited(text) if tree is None else None
+    if path is not None:
+        reading.writes(path or "the file that is open")
+        return
     if tree is None:
         text, commands = without_commands(reading, text)
         tree = parsed(text) if commands else None

@@ -390,10 +390,12 @@ class _Shell(Redirections):
     def _command(self, node: Node, fed: Fed | None) -> str | None:
         """Read a command, and note what it takes in and what it makes of that."""
         reading = self.reading
-        outside, reading.taken = reading.taken, list(fed.sources) if fed is not None else []
+        outside, before = reading.taken, reading.fed
+        reading.fed = fed.sources if fed is not None else ()
+        reading.taken = list(reading.fed)
         made = len(reading.made)
         printed = self._simple(node, fed)
-        taken, reading.taken = reading.taken, outside
+        taken, reading.taken, reading.fed = reading.taken, outside, before
         for path in reading.made[made:]:
             reading.comes_from(path, tuple([source for source in taken if source != path]))
         if printed is None or taken:

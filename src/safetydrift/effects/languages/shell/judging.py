@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 
 from safetydrift.effects.boundary import METADATA
+from safetydrift.effects.languages.addresses import host_of
 from safetydrift.effects.languages.shell.operands import is_slashed
 from safetydrift.effects.languages.shell.reach import addresses_of, changes, hosts_in, reaches
 from safetydrift.effects.languages.shell.searches import found_by
 from safetydrift.effects.languages.shell.transfers import hand_over, secrets_in
-from safetydrift.effects.operations import LIKELY, MAX_TARGET, POSSIBLE, Operation
+from safetydrift.effects.operations import LIKELY, MAX_TARGET, NONE, POSSIBLE, Operation
 from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
@@ -56,7 +57,7 @@ class Command:
     firsts
         The first operand, the first two and the first three, joined.
     given
-        The words behind the program, and all neighbours joined.
+        The words behind the program, and all two and three neighbours joined.
     """
 
     __slots__ = ("entry", "firsts", "given", "name", "operands", "start", "words")
@@ -67,8 +68,9 @@ class Command:
         self.operands = _operands(entry, self.words)
         first = self.operands[:3]
         self.firsts = [" ".join(first[:count]) for count in range(1, len(first) + 1)]
-        own = self.words[1:start] if entry.wraps else self.words[1:]
-        self.given = [*own, *[f"{one} {two}" for one, two in pairwise(own)]]
+        own = self.words[1 : start + entry.skip] if entry.wraps else self.words[1:]
+        pairs = [f"{one} {two}" for one, two in pairwise(own)]
+        self.given = [*own, *pairs, *map(" ".join, zip(own, own[1:], own[2:], strict=False))]
 
     def text(self) -> str:
         """Return the command as one text."""
@@ -76,7 +78,8 @@ class Command:
 
     def hosts(self) -> list[Host]:
         """Return the hosts that its words name."""
-        return hosts_in(self.entry, self.words, self.start) or addresses_of(self.words[1:])
+        found = hosts_in(self.entry, self.words, self.start) or addresses_of(self.words[1:])
+        return [(host, word) for host, word in found if word[:1] not in {"+", "="}]
 
 
 def judge(
@@ -105,20 +108,18 @@ def judge(
     """
     transfer = _transfer(reading, command)
     secrets_in(reading, transfer, command.words)
-    hosts = None
+    hosts, taken = None, len(reading.taken)
     if transfer is not None:
         hosts = hand_over(reading, transfer, command.words, command.operands[transfer.depth :], carried)
-    held = _ruled(reading, command)
-    if read:
-        return
-    if not held and hosts != []:
-        if reaches(reading, ranks):
+    held = ruled(reading, command)
+    if not read and hosts != []:
+        if reaches(reading, ranks) and (not held or len(reading.taken) > taken):
             _reach(reading, command, hosts, leaves=leaves)
-        elif not told:
+        elif not held and not told:
             _otherwise(reading, command, ranks, kinds)
-    trivial = reading.catalogue.shell.trivial
-    if not reading.taken and command.name not in trivial and not changes(reading, ranks):
-        reading.gives(command.text(), secret=held)
+    shows = "read" in held or command.entry.language == "sql" or not (read or changes(reading, ranks))
+    if shows and not reading.taken and command.name not in reading.catalogue.shell.trivial:
+        reading.gives(command.text(), secret=bool(held))
 
 
 def variable_set(reading: Reading, name: str, value: str) -> None:
@@ -142,23 +143,26 @@ def _transfer(reading: Reading, command: Command) -> TransferRule | None:
     return None
 
 
-def _ruled(reading: Reading, command: Command) -> bool:
-    """Apply the rules; return whether one held."""
-    held = False
+def ruled(reading: Reading, command: Command) -> set[str]:
+    """Apply the rules; return the actions of those that held."""
+    held: set[str] = set()
     for rule in reading.catalogue.rules.of(command.name, command.operands[0] if command.operands else ""):
         if (held and rule.otherwise) or not rule.holds(command.firsts, command.given):
             continue
-        held = True
+        held.add(rule.harm.action)
         _apply(reading, command, rule)
     return held
 
 
 def _apply(reading: Reading, command: Command, rule: ProgramRule) -> None:
     harm = rule.harm
+    registries = reading.catalogue.hosts.registries if harm.harm == "untrusted_code" and harm.role == "host" else ()
     sources = [source.removeprefix("$(").removesuffix(")") for source in reading.taken]
     for target in _targets(command, rule)[:_MAX_TARGETS]:
         place = reading.located(target) if harm.role == "path" else target
         certainty = rule.certainty(place, [*command.given, *sources])
+        if registries and host_of(target) in registries:
+            certainty = NONE
         if harm.action in _SENDING and harm.harm == "exfiltration":
             host = next((host for host, word in command.hosts() if target.startswith(word)), "")
             reading.hands(host, target, action=harm.action, role=harm.role, least=certainty)
@@ -216,10 +220,11 @@ _FINDERS = {
 
 def _reach(reading: Reading, command: Command, hosts: list[Host] | None, *, leaves: bool) -> None:
     """Add that a command asks hosts, or hands them something."""
+    hands = bool(leaves or reading.taken or hosts)
     for host, word in hosts or command.hosts() or [("", "")]:
         if host and reading.boundary.place(host) == METADATA:
             reading.asks(host, word)
-        elif leaves or reading.taken or hosts:
+        elif hands:
             reading.hands(host, word or command.text())
         else:
             reading.gets(word or command.text())

@@ -18,6 +18,8 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _WILD = re.compile(r"[*?\[]")
 _HARMLESS = frozenset(("shm", "pts", "fd", "mqueue", "log", "ptmx"))
 """What under ``/dev`` is no device whose content is lost when it is written."""
+DEVICES = ("/dev/tcp/", "/dev/udp/")
+"""How the names of connections begin that are used like files."""
 _PRICE = 64
 _BARE_OPTION = 3
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
@@ -148,12 +150,17 @@ def add_written(reading: Reading, path: str, action: str = "edit") -> None:
     """Add that a file is written; what is written to a device is gone."""
     if path in reading.catalogue.shell.discard:
         return
-    if path.startswith(("/dev/tcp/", "/dev/udp/")):
-        reading.connects(":".join(path.split("/")[3:5]), f"writes to {path[:60]}, a network connection")
+    if path.startswith(DEVICES):
+        reading.connects(endpoint(path), f"writes to {path[:60]}, a network connection")
         return
     reading.writes(path, action)
     if path.startswith("/dev/") and path.split("/")[2] not in _HARMLESS:
         reading.deletes(path, whole=True)
+
+
+def endpoint(device: str) -> str:
+    """Return the host and the port that a device of the network stands for."""
+    return ":".join(device.split("/")[3:5])
 
 
 def outputs_of(entry: ProgramEntry, words: list[str]) -> list[str]:

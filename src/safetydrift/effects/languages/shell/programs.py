@@ -12,7 +12,7 @@ from safetydrift.effects.catalogue.scales import overlay
 from safetydrift.effects.languages.shell.builtins import BUILTINS
 from safetydrift.effects.languages.shell.environment import with_environment
 from safetydrift.effects.languages.shell.expansion import Expander
-from safetydrift.effects.languages.shell.judging import Command, judge
+from safetydrift.effects.languages.shell.judging import Command, judge, ruled
 from safetydrift.effects.languages.shell.operands import (
     add_operands,
     add_written,
@@ -25,6 +25,7 @@ from safetydrift.effects.languages.shell.reach import (
     Reach,
     addresses_of,
     all_here,
+    changes,
     ends,
     hosts_in,
     reaches,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
 _WILD = re.compile(r"[*?\[]")
 _FED = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
+_FOLDERS = frozenset(("-P", "--directory-prefix", "-d", "--dir", "--output-dir"))
 _MAX_MATCHES = 24
 _PRICE = 8
 _PRICE_OF_WORD = 24
@@ -175,7 +177,8 @@ class Programs(Expander):
         command = joined(words, " ")
         if any(word in self.reading.catalogue.shell.destroying for word in words[1:_MAX_SUBCOMMAND]):
             self.reading.act("deletes", f"has {shown(words[0])} delete something", command)
-        self.reading.does(_RUN, command)
+        if not ruled(self.reading, Command(self.reading, self.reading.catalogue.nameless, words, 1)):
+            self.reading.does(_RUN, command)
         self.reading.gives(command)
         self._name_all(words[1:])
 
@@ -320,15 +323,19 @@ class Programs(Expander):
         leaves = leaves or ends(self.reading, ranks)
         hosts, raw = hosts_in(entry, words, start), entry.hosts == "sockets"
         Reach(ranks, reason, kinds, hosts, leaves=leaves, raw=raw).add_to(self.reading)
-        self._fetched(words)
+        keeps = changes(self.reading, ranks) and not leaves and not outputs_of(entry, words)
+        self._fetched(words, keeps=keeps and (entry.hosts == "words" or words[1:2] == ["clone"]))
         return case
 
-    def _fetched(self, words: list[str]) -> None:
+    def _fetched(self, words: list[str], *, keeps: bool) -> None:
         """Remember what a network program may have saved, in case it is run."""
+        folder = next((words[at + 1] + "/" for at, word in enumerate(words[:-1]) if word in _FOLDERS), "")
         for word in words[1:]:
             key = file_key(word.partition("?")[0]) if "://" in word else ""
             if key:
                 self.scope.files.setdefault(key, None)
+                if keeps:
+                    self.reading.writes(folder + key.removesuffix(".git"))
 
     # -- code ---------------------------------------------------------------------------------------------
 
@@ -352,7 +359,8 @@ class Programs(Expander):
         if entry.stdin != "code" and not entry.language and words[0] not in {".", "source"}:
             return False
         # Of a program whose operands are no files (``at now``) only what it is fed is code.
-        if start < len(words) and words[start] not in _FED and (entry.paths or fed is None):
+        script = not (entry.language == "shell" and "-s" in words[1:start])
+        if script and start < len(words) and words[start] not in _FED and (entry.paths or fed is None):
             return self._code_file(entry, words[start], words[start + 1 :])
         elsewhere = entry.skip_unless.any_of(words[1:start]) or "-m" in words[1:start]
         if fed is None and entry.language not in {"", "shell"} and entry.stdin == "code":

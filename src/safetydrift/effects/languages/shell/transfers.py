@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from safetydrift.effects.languages.addresses import host_of
 from safetydrift.effects.languages.shell.values import Carried
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.reading import Reading
 
 _REMOTE = re.compile(r"(?:[\w.\-]+@)?\[?[\w.\-]{2,}\]?:(?!\\).*|[a-z0-9+]{2,}://.*", re.DOTALL)
+_ALIAS = re.compile(r"[\w\-]+/")
 _ATTACHED = re.compile(r"(?:^|[=;])[@<]([^;]+)|^([\w./~\-]+)$")
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
 
@@ -34,6 +36,10 @@ def hand_over(
         What words of the command come from.
     """
     _leave_out(reading, rule, words, carried)
+    if rule.feeds and reading.fed and not rule.feeds.any_of(_with_pairs(words)):
+        for source in reading.fed:
+            if source in reading.taken:
+                reading.taken.remove(source)
     for path in _handed(rule, words):
         reading.reads(path)
     if rule.copied == "sent":
@@ -48,7 +54,7 @@ def hand_over(
                 reading.operations.add(Operation("move", reading.located(path), "path"))
         return []
     *given, where = operands
-    if not _REMOTE.fullmatch(where):
+    if not _REMOTE.fullmatch(where) and not (rule.aliases and _ALIAS.match(where)):
         for source in given:
             if _REMOTE.fullmatch(source):
                 reading.fetches(host_of(source), source)
@@ -62,6 +68,10 @@ def hand_over(
         else:
             reading.reads(path)
     return [(host_of(where), where)]
+
+
+def _with_pairs(words: Sequence[str]) -> list[str]:
+    return [*words, *[f"{one} {two}" for one, two in pairwise(words)]]
 
 
 def secrets_in(reading: Reading, rule: TransferRule | None, words: Sequence[str]) -> None:

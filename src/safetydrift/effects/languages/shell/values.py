@@ -76,8 +76,8 @@ class Scope:
         What the values of variables come from, by the name of the variable; by ``@`` those of the arguments.
     carried
         What the words of commands come from, by the word.
-    remotes
-        Addresses of remotes of repositories, by name.
+    remotes, connections
+        Addresses of remotes of repositories by name, and of connections by the descriptor of the shell.
     branches
         How many constructs deep the reading is in which a command may be left out or repeated.
     """
@@ -87,6 +87,7 @@ class Scope:
         "arguments",
         "branches",
         "carried",
+        "connections",
         "files",
         "functions",
         "remotes",
@@ -102,6 +103,7 @@ class Scope:
         self.sources: dict[str, tuple[str, ...]] = {}
         self.carried: dict[str, tuple[str, ...]] = {}
         self.remotes: dict[str, str] = {}
+        self.connections: dict[str, str] = {}
         self.arguments: tuple[str, ...] | None = ()
         self.branches = 0
 
