@@ -21,7 +21,9 @@ from safetydrift.effects.history.instructions import InstructionReader
 from safetydrift.effects.history.provenance import decisive, origin_of, scalars
 from safetydrift.effects.history.sources import sources_of
 from safetydrift.effects.languages import READERS
+from safetydrift.effects.operations import Operation
 from safetydrift.effects.reading import MAX_TEXT, Reading, UnreadableError, shown
+from safetydrift.effects.tool_operations import harm_of, tool_operations
 from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.catalogue import Catalogue
     from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
     from safetydrift.effects.catalogue.globs import Globs
+    from safetydrift.effects.catalogue.harms import Harm
     from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.effects.content.scan import Findings
     from safetydrift.states.space import StateSpace
@@ -75,6 +78,7 @@ class Labeler:
         "_by_path",
         "_in_language",
         "_instructions",
+        "_pattern",
         "_plain",
         "_scan",
         "_scan_long",
@@ -88,6 +92,7 @@ class Labeler:
         self.boundary = Boundary() if boundary is None else boundary
         self._plain = _plain_effects(catalogue, self.boundary)
         self._by_name = lru_cache(_MEMO_SIZE)(self._guess)
+        self._pattern = lru_cache(_MEMO_SIZE)(catalogue.pattern)
         self._by_path = lru_cache(_MEMO_SIZE)(catalogue.path)
         self._in_language = lru_cache(_MEMO_SIZE)(self._read_language)
         self._scanner = Scanner(catalogue)
@@ -128,9 +133,11 @@ class Labeler:
         """
         effect = self._alone(call)
         args = table(call.args)
+        entry = self._entry(call)
+        if not effect.operations:
+            effect = effect.replace(operations=self._operations(call, entry, effect, args or {}))
         if not args:
             return effect
-        entry = self._entry(call)
         effect = self._with_content(effect, args, entry)
         if history is None:
             return effect
@@ -328,6 +335,32 @@ class Labeler:
             return _because(effect, "the arguments could not be decoded, but do not matter")
         return self._read(call, entry)
 
+    def _operations(
+        self, call: ToolCall, entry: ToolEntry | None, effect: Effect, args: Mapping[str, object]
+    ) -> tuple[Operation, ...]:
+        """Return what a call does to the values that its arguments name."""
+        harm, targets = None, ()
+        if entry is not None:
+            case = case_of(args, entry) if entry.cases else None
+            harm = case.harm if case is not None and case.harm.action else entry.harm
+            targets = entry.targets
+        elif isinstance(call.name, str):
+            pattern = self._pattern(call.name)
+            harm = pattern.harm if pattern is not None else None
+        if harm is None or not harm.action:
+            harm = self._derived(effect)
+        return tool_operations(self.catalogue, self.boundary, harm, targets, args)
+
+    def _derived(self, effect: Effect) -> Harm:
+        """Return what a call does, as far as its effect tells it."""
+        scales = self.catalogue.scales
+        return harm_of(
+            scales.levels("tool").index(effect["tool"]),
+            effect.kinds,
+            leaves=effect.leaves,
+            changes=effect["reversibility"] != scales.levels("reversibility")[0],
+        )
+
     def _open(self) -> Reading:
         return Reading(self.catalogue, self.boundary, READERS)
 
@@ -407,6 +440,8 @@ class Labeler:
             READERS[language](reading, text)
         except UnreadableError as problem:
             reading.unreadable(f"the {language} text cannot be read: {problem}")
+        if not len(reading.operations):
+            reading.operations.add(Operation("run", "", "text"))
         return reading.effect()
 
     def _cautious(self, entry: ToolEntry, reason: str) -> Effect:
@@ -431,10 +466,14 @@ class Labeler:
 
     def _uncatalogued(self, call: ToolCall) -> Effect:
         name: object = call.name
-        reading = self._open()
         if not isinstance(name, str):
+            reading = self._open()
             reading.unreadable("the tool's name is no text")
             return reading.effect()
+        read = self._in_its_language(name, call)
+        if read is not None:
+            return read
+        reading = self._open()
         guess = self._by_name if len(name) <= _MEMO_TEXT else self._guess
         ranks, source, reason, kinds, leaves = guess(name)
         reasons = [reason]
@@ -455,8 +494,22 @@ class Labeler:
         )
         return _with_leak(guessed, self.catalogue)
 
+    def _in_its_language(self, name: str, call: ToolCall) -> Effect | None:
+        """Return the effect of the text that a tool is given to run, as its name tells; None if there is none."""
+        pattern = self._pattern(name)
+        args = table(call.args)
+        if pattern is None or not pattern.language or not args:
+            return None
+        text = next((args[key] for key in pattern.arguments if isinstance(args.get(key), str)), None)
+        if text is None or len(text) > MAX_TEXT:
+            return None
+        read: Effect = (self._in_language if len(text) <= _MEMO_TEXT else self._read_language)(pattern.language, text)
+        sure = min(read.confidence, self.catalogue.confidence["pattern"])
+        source = "pattern" if read.source == "rule" else read.source
+        return read.replace(source=source, confidence=sure)
+
     def _guess(self, name: str) -> tuple[Ranks, str, str, tuple[str, ...], bool]:
-        entry = self.catalogue.pattern(name)
+        entry = self._pattern(name)
         if entry is None:
             reason = f"no entry or pattern knows {shown(name)!r}"
             return self.catalogue.default, "default", reason, (), True

@@ -55,10 +55,6 @@ KINDS_OF: dict[str, tuple[str, ...]] = {
 """The kind of violation that an operation completes whose harm is likely; leaks are told by the levels."""
 
 
-_COMPUTES = (Operation("run", "", "text"),)
-"""What a text does that touches nothing outside of itself."""
-
-
 class UnreadableError(ValueError):
     """Text that cannot be followed; the message says why."""
 
@@ -624,7 +620,7 @@ class Reading:
 
     def _joined(self) -> tuple[Operation, ...]:
         """Return the operations, seen together: a connection and a shell make a remote shell."""
-        found = self.operations.kept() or _COMPUTES
+        found = self.operations.kept()
         if not self.shells:
             return found
         connections = [one for one in found if one.action == "connect" and one.harm == "access"]
