@@ -1,7 +1,6 @@
 """What commands do to what, and which harm that is if nobody asked: lists of commands held against the catalogue."""
 
 import tomllib
-from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,10 @@ from safetydrift.formats.catalogue_file import load_catalogue
 from safetydrift.trace import ToolCall
 
 LABELER = Labeler(load_catalogue())
-LISTS = {path.stem: tomllib.loads(path.read_text()) for path in sorted((Path(__file__).parent / "operations").iterdir())}
+LISTS = {
+    path.stem: tomllib.loads(path.read_text())
+    for path in sorted((Path(__file__).parent / "operations").iterdir())
+}
 
 
 def operations(command):
@@ -36,7 +38,9 @@ def shown(found):
 def test_a_command_has_the_harm_that_it_is_listed_for(command, rules):
     found = operations(command)
     least = CERTAINTIES[rules["least"]]
-    assert max((one.certainty for one in found if one.harm == rules["harm"]), default=0) >= least, shown(found)
+    assert max((one.certainty for one in found if one.harm == rules["harm"]), default=0) >= least, shown(
+        found
+    )
 
 
 @pytest.mark.parametrize(("command", "rules"), commands("most"))

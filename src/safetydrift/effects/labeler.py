@@ -21,8 +21,7 @@ from safetydrift.effects.history.instructions import InstructionReader
 from safetydrift.effects.history.provenance import decisive, origin_of, scalars
 from safetydrift.effects.history.sources import sources_of
 from safetydrift.effects.languages import READERS
-from safetydrift.effects.operations import Operation
-from safetydrift.effects.reading import MAX_TEXT, Reading, UnreadableError, shown
+from safetydrift.effects.reading import MAX_TEXT, ONE_LINER, Reading, UnreadableError, shown
 from safetydrift.effects.tool_operations import harm_of, tool_operations
 from safetydrift.states.effect import Effect
 
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.catalogue.harms import Harm
     from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.effects.content.scan import Findings
+    from safetydrift.effects.operations import Operation
     from safetydrift.states.space import StateSpace
     from safetydrift.trace import Step, ToolCall
 
@@ -339,7 +339,8 @@ class Labeler:
         self, call: ToolCall, entry: ToolEntry | None, effect: Effect, args: Mapping[str, object]
     ) -> tuple[Operation, ...]:
         """Return what a call does to the values that its arguments name."""
-        harm, targets = None, ()
+        harm: Harm | None = None
+        targets: tuple[tuple[str, tuple[str, ...]], ...] = ()
         if entry is not None:
             case = case_of(args, entry) if entry.cases else None
             harm = case.harm if case is not None and case.harm.action else entry.harm
@@ -436,12 +437,13 @@ class Labeler:
 
     def _read_language(self, language: str, text: object) -> Effect:
         reading = self._open()
+        reading.exact, reading.code = isinstance(text, str) and len(text) <= ONE_LINER, True
         try:
             READERS[language](reading, text)
         except UnreadableError as problem:
             reading.unreadable(f"the {language} text cannot be read: {problem}")
-        if not len(reading.operations):
-            reading.operations.add(Operation("run", "", "text"))
+        if not reading.operations:
+            reading.note("run", "", "text")
         return reading.effect()
 
     def _cautious(self, entry: ToolEntry, reason: str) -> Effect:
@@ -501,9 +503,10 @@ class Labeler:
         if pattern is None or not pattern.language or not args:
             return None
         text = next((args[key] for key in pattern.arguments if isinstance(args.get(key), str)), None)
-        if text is None or len(text) > MAX_TEXT:
+        if not isinstance(text, str) or len(text) > MAX_TEXT:
             return None
-        read: Effect = (self._in_language if len(text) <= _MEMO_TEXT else self._read_language)(pattern.language, text)
+        reader = self._in_language if len(text) <= _MEMO_TEXT else self._read_language
+        read: Effect = reader(pattern.language, text)
         sure = min(read.confidence, self.catalogue.confidence["pattern"])
         source = "pattern" if read.source == "rule" else read.source
         return read.replace(source=source, confidence=sure)

@@ -52,6 +52,9 @@ class Operations:
     def __len__(self) -> int:
         return len(self._found)
 
+    def __bool__(self) -> bool:
+        return bool(self._found)
+
     def __iter__(self) -> Iterator[Operation]:
         return iter(self._found.values())
 
@@ -65,7 +68,9 @@ class Operations:
             return
         carries = _several((*before.carries, *operation.carries))
         better = operation if operation.certainty > before.certainty else before
-        self._found[key] = better if better.carries == carries else msgspec.structs.replace(better, carries=carries)
+        self._found[key] = (
+            better if better.carries == carries else msgspec.structs.replace(better, carries=carries)
+        )
 
     def carry(self, path: str, sources: tuple[str, ...]) -> None:
         """Add to the changes of a file what it is made of."""
@@ -82,7 +87,8 @@ class Operations:
             found = [
                 one
                 for one in found
-                if (one.harm or (one.action, one.target) not in harmful) and (one.target != _INPUT or one.action not in told)
+                if (one.harm or (one.action, one.target) not in harmful)
+                and (one.target != _INPUT or one.action not in told)
             ]
         if len(found) > MAX_OPERATIONS:
             worst = sorted(range(len(found)), key=lambda at: -found[at].certainty)[:MAX_OPERATIONS]

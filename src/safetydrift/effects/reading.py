@@ -6,11 +6,10 @@ command that runs Python code that runs SQL is one reading. Work is bounded by a
 
 from __future__ import annotations
 
-from posixpath import normpath
-
 from safetydrift.effects.boundary import HERE, INSIDE, METADATA
 from safetydrift.effects.catalogue.scales import SILENT, join
-from safetydrift.effects.operations import CERTAIN, LIKELY, MAX_CARRIED, MAX_TARGET, NONE, POSSIBLE, Operation, Operations
+from safetydrift.effects.operations import CERTAIN, LIKELY, POSSIBLE
+from safetydrift.effects.recording import Recorder, shown, would
 from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.boundary import Boundary
     from safetydrift.effects.catalogue import Catalogue
-    from safetydrift.effects.catalogue.harms import Harm
     from safetydrift.effects.catalogue.scales import Ranks
 
     Reader = Callable[["Reading", str], None]
@@ -32,11 +30,8 @@ _BUDGET = 4 * MAX_TEXT
 _MAX_REASONS = 12
 _MAX_DESTINATIONS = 16
 _MAX_OPERANDS = 64
-_MAX_SHOWN = 60
-_MAX_ORIGINS = 256
-_MAX_SOURCE = 256
-_ROOTS = frozenset(("/", "~", "$", "-", "", "<", ">", "\\"))
-_STEMS = (("ies", "y"), ("shes", "sh"), ("ches", "ch"), ("sses", "ss"), ("ses", "se"), ("xes", "x"), ("oes", "o"), ("s", ""))
+ONE_LINER = 512
+"""Shorter code reads what it reads to do one thing with it, in characters."""
 KINDS_OF: dict[str, tuple[str, ...]] = {
     "": (),
     "exfiltration": (),
@@ -55,11 +50,14 @@ KINDS_OF: dict[str, tuple[str, ...]] = {
 """The kind of violation that an operation completes whose harm is likely; leaks are told by the levels."""
 
 
+__all__ = ["MAX_NESTING", "MAX_TEXT", "ONE_LINER", "Reading", "UnreadableError", "is_silent", "shown"]
+
+
 class UnreadableError(ValueError):
     """Text that cannot be followed; the message says why."""
 
 
-class Reading:
+class Reading(Recorder):
     """What one call was found to do so far.
 
     Parameters
@@ -87,53 +85,25 @@ class Reading:
         Why, in words; only what raised the effect is told.
     destinations
         Hosts, addresses and recipients that content is sent to, as written.
-    operations
-        What it does to what.
-    taken
-        What the part that is being read has taken in: paths, addresses, and commands whose output it is handed.
-    fed
-        What its input comes from.
-    made
-        Paths that it has written.
-    origins
-        What files were made of, by path: what was taken in when they were written.
-    directory
-        Where relative paths start; empty where it is not known.
-    exact
-        Whether `taken` is exactly what goes along, rather than all that was taken in before.
-    shells
-        Whether a shell is started for whoever types into it.
-    secrets
-        Commands whose output is a secret.
     """
 
     __slots__ = (
-        "boundary",
         "budget",
-        "catalogue",
         "confidence",
         "depth",
         "destinations",
-        "directory",
-        "exact",
         "external",
-        "fed",
         "kinds",
         "leaves",
-        "made",
-        "operations",
-        "origins",
         "ranks",
         "readers",
         "reasons",
-        "secrets",
-        "shells",
         "source",
-        "taken",
     )
 
     def __init__(self, catalogue: Catalogue, boundary: Boundary, readers: Mapping[str, Reader]) -> None:
-        self.catalogue, self.boundary, self.readers = catalogue, boundary, readers
+        super().__init__(catalogue, boundary)
+        self.readers = readers
         self.ranks: Ranks = catalogue.scales.lowest
         self.kinds: set[str] = set()
         self.external = self.leaves = False
@@ -141,14 +111,6 @@ class Reading:
         self.confidence = catalogue.confidence["rule"]
         self.reasons: list[str] = []
         self.destinations: list[str] = []
-        self.operations = Operations()
-        self.taken: list[str] = []
-        self.fed: tuple[str, ...] = ()
-        self.made: list[str] = []
-        self.origins: dict[str, tuple[str, ...]] = {}
-        self.directory = ""
-        self.exact = self.shells = False
-        self.secrets: set[str] = set()
         self.depth = 0
         self.budget = _BUDGET
 
@@ -200,38 +162,6 @@ class Reading:
         act = self.catalogue.acts[name]
         self.add(act.ranks, reason, kinds=act.kinds, external=act.external, leaves=act.leaves)
 
-    def does(
-        self,
-        harm: Harm,
-        target: str = "",
-        note: str = "",
-        *,
-        action: str = "",
-        certainty: int | None = None,
-        carries: Iterable[str] = (),
-    ) -> None:
-        """Add an operation.
-
-        Parameters
-        ----------
-        harm
-            What it does; its note counts unless there is another.
-        action, certainty
-            In place of those of the harm.
-        """
-        sure = harm.certainty if certainty is None else certainty
-        self.operations.add(
-            Operation(
-                action or harm.action or "run",
-                target[:MAX_TARGET],
-                harm.role,
-                harm.harm if sure else "",
-                sure,
-                note or (harm.words(target) if harm.note else ""),
-                tuple(dict.fromkeys(carries))[:MAX_CARRIED],
-            )
-        )
-
     def runs(self, program: str, operands: Sequence[str] = ()) -> None:
         """Add that a program named by its path is run; its name may tell that it only looks."""
         shell = self.catalogue.shell
@@ -243,23 +173,6 @@ class Reading:
         else:
             self.reaches("runs", f"runs the local program {shown(program)}")
         self.starts(program)
-
-    def starts(self, path: str) -> None:
-        """Add the operation that a program or script of the host is started, which may have been fetched before."""
-        place = self.located(path)
-        fetched = [source for source in self.origins.get(place, ()) if "://" in source]
-        if fetched:
-            self.brings_code(fetched, f"run {shown(path)}, fetched from {shown(fetched[0])}")
-        self.operations.add(Operation("run", place, "path"))
-
-    def brings_code(self, sources: Sequence[str], note: str = "", certainty: int = LIKELY) -> None:
-        """Add the operation that code is run that comes from elsewhere."""
-        source = sources[0] if sources else ""
-        note = note or (f"run what comes from {shown(source)}" if source else "run code that nobody has seen")
-        role = "host" if "://" in source else "command"
-        self.operations.add(
-            Operation("run", source[:MAX_TARGET], role, "untrusted_code", certainty, note, tuple(sources[:MAX_CARRIED]))
-        )
 
     def _keeps(self, operands: Sequence[str]) -> bool:
         """Return whether a program is told where to put its result: an option says it, or a further operand."""
@@ -278,21 +191,8 @@ class Reading:
         path
             The file that holds it, if one does.
         """
-        path = "" if path.startswith("<(") else path
-        self.shells = self.shells or not self.exact
-        taken = self.origins.get(self.located(path), ()) if path else self.taken
-        fetched = [source for source in taken if "://" in source]
-        if fetched:
+        if self.starts_hidden(path):
             self.reaches("hides", reason)
-            self.brings_code(fetched, certainty=CERTAIN if self.exact else LIKELY)
-        elif path:
-            self.reaches("hides", reason)
-            self.starts(path)
-        elif self.exact and self.taken:
-            self.reaches("hides", reason)
-            for source in self.taken[:MAX_CARRIED]:
-                if not source.startswith("$("):
-                    self.starts(source)
         else:
             self.act("hides", reason)
         self.confidence = min(self.confidence, self.catalogue.confidence["hidden"])
@@ -314,62 +214,24 @@ class Reading:
         """Add that something starts itself until the host has no room left."""
         self.reaches("runs", reason)
         self.reaches("deletes", reason)
-        note = "start programs until the host has no room left"
-        self.operations.add(Operation("stop", "this host", "resource", "production", CERTAIN, note))
+        words = "start programs until the host has no room left"
+        self.note("stop", "this host", "resource", ("production", CERTAIN, words))
 
     # -- files --------------------------------------------------------------------------------------------
-
-    def comes_from(self, path: str, sources: tuple[str, ...]) -> None:
-        """Note what a file that was written is made of."""
-        if sources and len(self.origins) < _MAX_ORIGINS:
-            self.origins[path] = tuple(dict.fromkeys((*self.origins.get(path, ()), *sources)))[:MAX_CARRIED]
-            self.operations.carry(path, self.origins[path])
-
-    def located(self, path: str) -> str:
-        """Return a path with the directory it starts from, where that is known."""
-        if not self.directory or path[:1] in _ROOTS or "://" in path or path[1:2] == ":":
-            return path
-        return normpath(f"{self.directory}/{path}") + ("/" if path.endswith("/") else "")
 
     def reads(self, path: str) -> None:
         """Add that the content of a file is taken in; its name may tell what it holds."""
         place = self.located(path)
-        harm = self.catalogue.places.read(place)
-        self.takes(place, harm)
+        self.takes(place)
         told = self.catalogue.path(path)
         if told is None:
             self.reaches("reads", f"reads {shown(path)}")
         else:
             self.add(told.ranks, f"{shown(path)}: {told.note}")
-        if harm.certainty >= LIKELY and place is not path:
-            self._inherits(place)
-
-    def gives(self, command: str, *, secret: bool = False) -> None:
-        """Note that a command prints something that does not come from a file.
-
-        Parameters
-        ----------
-        secret
-            Whether that may be a secret, if an operation says so.
-        """
-        source = f"$({command[:_MAX_SOURCE]})"
-        self.taken.append(source)
-        if secret and any(one.harm == "credential_access" for one in self.operations):
-            self.secrets.add(source)
-
-    def takes(self, source: str, harm: Harm | None = None) -> None:
-        """Add the operation that something is read, whose content goes wherever this part sends it."""
-        self.taken += (source, *self.origins.get(source, ()))
-        if harm is None or not harm.certainty:
-            self.operations.add(Operation("read", source[:MAX_TARGET], "path"))
-        else:
-            self.does(harm, source, action="read")
-
-    def _inherits(self, place: str) -> None:
-        """Add what the whole path of a file tells where the words of the command name only its end."""
-        told = self.catalogue.path(place)
-        if told is not None:
-            self.add(told.ranks, f"{shown(place)}: {told.note}")
+        if place is not path and self.catalogue.places.read(place).certainty >= LIKELY:
+            whole = self.catalogue.path(place)
+            if whole is not None:
+                self.add(whole.ranks, f"{shown(place)}: {whole.note}")
 
     def writes(self, path: str, action: str = "edit") -> None:
         """Add that a file is written; some files give rights, or are records.
@@ -379,22 +241,20 @@ class Reading:
         action
             ``"edit"``, or ``"move"`` where something else is put there.
         """
-        self.reaches("writes", f"writes {shown(path)}")
-        self._changed(path)
+        self.touches(path)
         place = self.located(path)
         self.made.append(place)
-        self.does(self.catalogue.places.change(place), place, action=action)
+        self.changes(place, action)
 
     def touches(self, path: str) -> None:
-        """Add that a file is made without content, or that only what is known about it changes."""
+        """Add how far it reaches to write a file, and no operation."""
         self.reaches("writes", f"writes {shown(path)}")
         self._changed(path)
 
     def moves(self, path: str) -> None:
         """Add that a file is taken from where it stands."""
         self.reads(path)
-        place = self.located(path)
-        self.does(self.catalogue.places.change(place), place, action="move")
+        self.changes(self.located(path), "move")
 
     def deletes(self, path: str, *, whole: bool = False) -> None:
         """Add that a file is destroyed.
@@ -408,45 +268,11 @@ class Reading:
         self._changed(path)
         self.loses(path, whole=whole)
 
-    def loses(self, path: str, *, whole: bool = False) -> None:
-        """Add the operation that a file is destroyed."""
-        place = self.located(path)
-        places = self.catalogue.places
-        certainty = places.deletions.certainty(place, whole=whole)
-        self.operations.add(
-            Operation(
-                "delete",
-                place[:MAX_TARGET],
-                "path",
-                "destruction" if certainty else "",
-                certainty,
-                f"delete {'everything below ' if whole and not place.endswith('}') and '*' not in place else ''}{shown(place)}",
-            )
-        )
-        harm = places.change(place)
-        if harm.certainty and harm.harm != "destruction":
-            self.does(harm, place, f"delete {shown(place)}", action="delete")
-
     def empties(self, path: str) -> None:
         """Add that a file is left without content."""
         self.reaches("deletes", f"empties {shown(path)}")
         self._changed(path)
-        place = self.located(path)
-        places = self.catalogue.places
-        certainty = max(places.deletions.certainty(place, whole=True) - 1, NONE)
-        harm = places.change(place)
-        if harm.certainty:
-            self.does(harm, place, f"empty {shown(place)}", action="delete")
-        self.operations.add(
-            Operation(
-                "delete",
-                place[:MAX_TARGET],
-                "path",
-                "destruction" if certainty else "",
-                certainty,
-                f"empty {shown(place)}",
-            )
-        )
+        self.drains(path)
 
     def names(self, path: str) -> bool:
         """Add what the name of a file alone tells, if it tells anything; return whether it does."""
@@ -454,9 +280,11 @@ class Reading:
         if entry is None:
             return False
         self.add(entry.ranks, f"{shown(path)}: {entry.note}")
-        harm = self.catalogue.places.read(self.located(path))
-        if harm.certainty >= LIKELY and " " not in path and "://" not in path:
-            self.does(harm, self.located(path), action="read", certainty=POSSIBLE)
+        if " " not in path and "://" not in path:
+            place = self.located(path)
+            harm = self.catalogue.places.read(place)
+            if harm.certainty >= LIKELY:
+                self.does(harm, place, action="read", certainty=POSSIBLE)
         return True
 
     def _changed(self, path: str) -> None:
@@ -475,13 +303,8 @@ class Reading:
         if self.asks(host, address):
             self.gets(address)
 
-    def gets(self, address: str) -> None:
-        """Add the operation that something is fetched."""
-        self.taken.append(address)
-        self.operations.add(Operation("fetch", address[:MAX_TARGET], "host"))
-
     def asks(self, host: str, address: str) -> bool:
-        """Add how far it reaches to ask a server; return whether it is one like others, and none that hands out keys."""
+        """Add how far it reaches to ask a server; return whether it is one like others, which hands out no keys."""
         place = self.boundary.place(host)
         if place == METADATA:
             self._metadata(address)
@@ -514,56 +337,20 @@ class Reading:
             self.reaches("sends", f"hands content to {shown(address) or 'the network'}")
         return True
 
-    def hands(self, host: str, address: str, *, action: str = "send", role: str = "host", least: int = POSSIBLE) -> None:
-        """Add the operation that what was taken in goes to a host, or to a recipient."""
-        carries = [source for source in dict.fromkeys(self.taken) if source != address][:MAX_CARRIED]
-        certainty = self._leak(host, carries, least) if least else NONE
-        whom = shown(address) or "the network"
-        what = f"the content of {shown(carries[0])}" if carries else "data"
-        more = f" and {len(carries) - 1} more" if len(carries) > 1 else ""
-        self.operations.add(
-            Operation(
-                action,
-                address[:MAX_TARGET],
-                role,
-                "exfiltration" if certainty else "",
-                certainty,
-                f"send {what}{more} to {whom}",
-                tuple(carries),
-            )
-        )
-
-    def _leak(self, host: str, carries: Iterable[str], least: int) -> int:
-        """Return how certain it is that what goes to a host is no business of it."""
-        if host and self.boundary.place(host) in {HERE, INSIDE}:
-            return NONE
-        secret = max([self.secrecy(source) for source in carries], default=NONE)
-        if secret >= LIKELY:
-            return CERTAIN if self.exact else LIKELY
-        if carries and self.exact:
-            return LIKELY
-        return max(least, LIKELY) if host and host in self.catalogue.hosts.drops else least
-
-    def secrecy(self, source: str) -> int:
-        """Return how certain it is that what is taken from a source is a secret."""
-        if source.startswith("$"):
-            return LIKELY if source in self.secrets or not source.startswith("$(") else NONE
-        return self.catalogue.places.read(source).certainty
-
     def _metadata(self, address: str) -> None:
         self.reaches("fetches_inside", f"asks {shown(address)}")
         credentials = self.catalogue.metadata
         self.add(credentials.ranks, f"{shown(address)}: {credentials.note}", kinds=credentials.kinds)
         self.taken.append(address)
-        note = f"take the keys of this machine from {shown(address)}"
-        self.operations.add(Operation("read", address[:MAX_TARGET], "host", "credential_access", CERTAIN, note))
+        words = f"take the keys of this machine from {shown(address)}"
+        self.note("read", address, "host", ("credential_access", CERTAIN, words))
 
     def connects(self, address: str, reason: str) -> None:
         """Add that a connection is opened that can carry anything."""
         self.reaches("connects", reason)
         self.destinations.append(address)
-        note = f"open a connection to {shown(address) or 'the network'}"
-        self.operations.add(Operation("connect", address[:MAX_TARGET], "host", "access", POSSIBLE, note))
+        words = f"open a connection to {shown(address) or 'the network'}"
+        self.note("connect", address, "host", ("access", POSSIBLE, words))
 
     # -- text within text ---------------------------------------------------------------------------------
 
@@ -576,9 +363,10 @@ class Reading:
             If it nests too deeply or too much has been read already.
         """
         self.enter(len(text))
-        exact, self.exact = self.exact, False
+        before = self.exact, self.code
+        self.exact, self.code = len(text) <= ONE_LINER, True
         self.readers[language](self, text)
-        self.exact = exact
+        self.exact, self.code = before
         self.depth -= 1
 
     def enter(self, characters: int) -> None:
@@ -599,7 +387,7 @@ class Reading:
     def effect(self) -> Effect:
         """Return the effect of everything that was found."""
         catalogue = self.catalogue
-        operations = self._joined()
+        operations = self.found()
         for operation in operations:
             if operation.certainty >= LIKELY:
                 self.kinds.update(KINDS_OF[operation.harm])
@@ -618,40 +406,7 @@ class Reading:
             confidence=self.confidence,
         )
 
-    def _joined(self) -> tuple[Operation, ...]:
-        """Return the operations, seen together: a connection and a shell make a remote shell."""
-        found = self.operations.kept()
-        if not self.shells:
-            return found
-        connections = [one for one in found if one.action == "connect" and one.harm == "access"]
-        for one in connections:
-            note = f"open a remote shell to {shown(one.target) or 'whoever is at the other end'}"
-            self.operations.add(
-                Operation("connect", one.target, one.role, "access", CERTAIN, note, one.carries)
-            )
-        return self.operations.kept() if connections else found
-
 
 def is_silent(ranks: Ranks) -> bool:
     """Return whether an effect says nothing at all."""
     return all(rank == SILENT for rank in ranks)
-
-
-def would(reason: str) -> str:
-    """Return a reason in the words that complete "this would".
-
-    >>> would("deletes all rows of orders"), would("carries it out"), would("os.remove: deletes")
-    ('delete all rows of orders', 'carry it out', 'use os.remove: deletes')
-    """
-    verb, blank, rest = reason.partition(" ")
-    if not verb.isalpha() or not verb.endswith("s"):
-        return f"use {reason}"
-    for end, stem in _STEMS:
-        if verb.endswith(end):
-            return f"{verb[: -len(end)]}{stem}{blank}{rest}"
-    return reason
-
-
-def shown(text: str) -> str:
-    """Return a text as reasons quote it: shortened."""
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.boundary import Boundary
     from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.effects.catalogue.places import Places
 
 MAX_VALUES = 24
 """Values of a call that become targets."""
@@ -28,9 +29,16 @@ MAX_PACKED = 16 * 1024
 _SHORT = 160
 _MAX_DEPTH = 3
 _MAIL = re.compile(r"[^\s@<>,;]{1,64}@[^\s@<>,;]{1,253}\.[A-Za-z]{2,24}")
-_ACCOUNT = re.compile(r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,32}|0x[0-9a-fA-F]{40}|bc1[a-z0-9]{20,80}|[13][1-9A-HJ-NP-Za-km-z]{25,34}|\d{8,19}")
-_HOST = re.compile(r"[a-z][a-z0-9+.\-]{1,20}://\S+|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|(?:[\w\-]{1,63}\.){1,8}(?:com|org|net|io|dev|app|ai|co|example|internal)(?:[:/]\S*)?", re.IGNORECASE)
-_PATH = re.compile(r"(?:[~.]{0,2}/|[A-Za-z]:[\\/]|\$\w+/)[^\n]{0,512}|[\w.\-]{1,64}(?:/[\w.\-]{1,64})+|[\w\-]{1,64}\.[a-z][a-z0-9]{1,4}")
+_ACCOUNT = re.compile(
+    r"[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,32}|0x[0-9a-fA-F]{40}|bc1[a-z0-9]{20,80}|[13][1-9A-HJ-NP-Za-km-z]{25,34}|\d{8,19}"
+)
+_HOST = re.compile(
+    r"[a-z][a-z0-9+.\-]{1,20}://\S+|(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?|(?:[\w\-]{1,63}\.){1,8}(?:com|org|net|io|dev|app|ai|co|example|internal)(?:[:/]\S*)?",
+    re.IGNORECASE,
+)
+_PATH = re.compile(
+    r"(?:[~.]{0,2}/|[A-Za-z]:[\\/]|\$\w+/)[^\n]{0,512}|[\w.\-]{1,64}(?:/[\w.\-]{1,64})+|[\w\-]{1,64}\.[a-z][a-z0-9]{1,4}"
+)
 _PHONE = re.compile(r"\+\d[\d ()\-]{6,18}\d")
 _SHAPES = (
     ("recipient", _MAIL),
@@ -69,15 +77,15 @@ def tool_operations(
     args
         The arguments of the call, of any size and shape.
     """
-    found = Operations()
+    found, where = Operations(), (catalogue.places, boundary)
     values = list(_values(args))
     named = [(role, value) for role, names in targets for name, value in values if name in names]
     chosen = named or list(_guessed(catalogue, values))
     attached = tuple([value for role, value in chosen if role == "path"])
     for role, value in chosen[:MAX_VALUES]:
-        found.add(_operation(catalogue, boundary, harm, role, value, attached))
-    if not len(found):
-        found.add(_operation(catalogue, boundary, harm, harm.role, "", ()))
+        found.add(_operation(where, harm, role, value, attached))
+    if not found:
+        found.add(_operation(where, harm, harm.role, "", ()))
     return found.kept()
 
 
@@ -103,17 +111,23 @@ _RUNS = 2
 
 
 def _operation(
-    catalogue: Catalogue, boundary: Boundary, harm: Harm, role: str, value: str, attached: tuple[str, ...]
+    where: tuple[Places, Boundary], harm: Harm, role: str, value: str, attached: tuple[str, ...]
 ) -> Operation:
     """Return what is done to one value; what a path is tells more than the tool does."""
+    places, boundary = where
     target = value[:MAX_TARGET]
-    told = _of_path(catalogue, harm.action, value) if role == "path" else None
+    told = _of_path(places, harm.action, value) if role == "path" else None
     if told is not None and (told.certainty > harm.certainty or harm.action == "delete"):
         return Operation(
             harm.action, target, role, told.harm if told.certainty else "", told.certainty, told.words(target)
         )
     certainty = harm.certainty
-    if certainty and harm.harm in {"exfiltration", "access"} and role in _RECEIVING and boundary.inside(value):
+    if (
+        certainty
+        and harm.harm in {"exfiltration", "access"}
+        and role in _RECEIVING
+        and boundary.inside(value)
+    ):
         certainty = NONE
     carries = attached if harm.action in {"send", "publish"} and role != "path" else ()
     if carries and harm.harm == "exfiltration" and certainty:
@@ -122,9 +136,8 @@ def _operation(
     return Operation(harm.action, target, role, harm.harm if certainty else "", certainty, note, carries[:8])
 
 
-def _of_path(catalogue: Catalogue, action: str, path: str) -> Harm | None:
+def _of_path(places: Places, action: str, path: str) -> Harm | None:
     """Return what it is to do this to a path; None for what has nothing to do with files."""
-    places = catalogue.places
     if action in {"read", "send", "publish"}:
         return places.read(path)
     if action in {"edit", "move", "configure"}:
@@ -180,4 +193,6 @@ def _guessed(catalogue: Catalogue, values: Sequence[tuple[str, str]]) -> Iterato
 
 
 _FIRM = frozenset(("account", "host"))
-_TRIFLE = re.compile(r"(?i:true|false|none|null|yes|no|asc|desc|json|text|en|auto|default)|-?\d{1,6}(?:\.\d{1,4})?|.")
+_TRIFLE = re.compile(
+    r"(?i:true|false|none|null|yes|no|asc|desc|json|text|en|auto|default)|-?\d{1,6}(?:\.\d{1,4})?|."
+)

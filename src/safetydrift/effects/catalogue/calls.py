@@ -137,7 +137,19 @@ class CallEntry:
         Whether such a call touches nothing outside the program.
     """
 
-    __slots__ = ("cases", "deeds", "folds", "harm", "idle", "kinds", "language", "names", "note", "ranks", "used")
+    __slots__ = (
+        "cases",
+        "deeds",
+        "folds",
+        "harm",
+        "idle",
+        "kinds",
+        "language",
+        "names",
+        "note",
+        "ranks",
+        "used",
+    )
 
     def __init__(self, entry: Entry, scales: Scales, languages: Collection[str]) -> None:
         self.names = entry.named("names")
@@ -164,9 +176,7 @@ class CallEntry:
         self.harm = read_harm(entry, action=False)
         entry.done()
         told = self.cases or self.ranks or self.kinds or self.harm.action or self.folds == "module"
-        self.idle = not told and all(
-            deed.act == "computes" and not deed.code for deed in self.deeds
-        )
+        self.idle = not told and all(deed.act == "computes" and not deed.code for deed in self.deeds)
 
     def does(self, name: str) -> tuple[Deed, ...]:
         """Return what the function of this name does, one of those the entry stands for."""

@@ -159,7 +159,9 @@ class Catalogue:
             [ProgramEntry(part, scales, LANGUAGES) for part in _parts(whole, "programs")], "program"
         )
         cautious = {name: whole.required("default")[name] for name in scales.required}
-        self.nameless = ProgramEntry(Entry({"names": ["?"], "effect": cautious}, "default"), scales, LANGUAGES)
+        self.nameless = ProgramEntry(
+            Entry({"names": ["?"], "effect": cautious}, "default"), scales, LANGUAGES
+        )
         self.patterns = tuple([PatternEntry(part, scales, LANGUAGES) for part in _parts(whole, "patterns")])
         self._verbs = frozenset().union(*[entry.verbs for entry in self.patterns])
         self.annotations = tuple([AnnotationEntry(part, scales) for part in _parts(whole, "annotations")])

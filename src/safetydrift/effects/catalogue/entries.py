@@ -451,8 +451,9 @@ class ProgramEntry:
         The effect when no case holds; of a program that wraps another, its effect when it wraps nothing.
     paths
         What its operands are: ``"files"`` whose content is read or carried, files that are ``"deleted"``,
-        ``"written"`` or only ``"touched"``, ``"edited"`` in place, ``"copied"`` or ``"moved"`` to the last of them, or ``"packed"`` into one of them or out of it; ``"words"`` if any word may name a
-        file, so that only telling names count, ``"paths"`` if any word with a slash may; else empty.
+        ``"written"`` or only ``"touched"``, ``"edited"`` in place, ``"copied"`` or ``"moved"`` to the last of them, or
+        ``"packed"`` into one of them or out of it; ``"words"`` if any word may name a file, so that only telling names
+        count, ``"paths"`` if any word with a slash may; else empty.
     outputs
         Globs for options whose value is a file that it writes.
     valued

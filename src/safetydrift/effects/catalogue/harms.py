@@ -42,7 +42,9 @@ class Harm:
         """Return the note for a target."""
         if "{target}" not in self.note:
             return self.note
-        return self.note.replace("{target}", target if len(target) <= _SHOWN else f"{target[: _SHOWN - 3]}...")
+        return self.note.replace(
+            "{target}", target if len(target) <= _SHOWN else f"{target[: _SHOWN - 3]}..."
+        )
 
 
 def read_harm(entry: Entry, *, action: bool = True) -> Harm:

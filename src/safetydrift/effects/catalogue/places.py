@@ -48,7 +48,9 @@ class PlaceEntry:
         entry.where = f"{entry.where} ({(*places, *names)[0]})"
         self._placed = Globs([anywhere(pattern) for pattern in places])
         self._named = Globs(names, fold=True)
-        self.match = Globs([*[anywhere(pattern) for pattern in places], *[f"*{name.lower()}*" for name in names]])
+        self.match = Globs(
+            [*[anywhere(pattern) for pattern in places], *[f"*{name.lower()}*" for name in names]]
+        )
         self.what = entry.text("what", required=True)
         self.read = _about(entry, "read", "read {target}, " + self.what)
         self.change = _about(entry, "change", "change {target}, " + self.what)

@@ -1,7 +1,7 @@
 """Rules about programs: what a command does to what, and which harm that is if nobody asked for it.
 
-`ProgramEntry` says how far a program reaches, `ProgramRule` what it is about. All rules of a program that hold count, so
-that one rule asks one question; the effect of a program is not decided here.
+`ProgramEntry` says how far a program reaches, `ProgramRule` what it is about. All rules of a program that hold count,
+so that one rule asks one question; the effect of a program is not decided here.
 """
 
 from __future__ import annotations
@@ -90,7 +90,10 @@ class ProgramRule:
             raise CatalogueError(f"{entry.where}: options go with target = 'values'")
         self.depth = entry.count("depth") or (len(first[0].split()) if first else 0)
         self.named = entry.text("named")
-        raised = [(CERTAIN, Globs(entry.texts("certain"), fold=True)), (LIKELY, Globs(entry.texts("likely"), fold=True))]
+        raised = [
+            (CERTAIN, Globs(entry.texts("certain"), fold=True)),
+            (LIKELY, Globs(entry.texts("likely"), fold=True)),
+        ]
         self.raised = tuple([pair for pair in raised if pair[1]])
         self.spared = Globs(entry.texts("spared"), fold=True)
         self.whole = entry.flag("whole")
@@ -153,7 +156,19 @@ class TransferRule:
         Whether what looks like another host stays on this one: a container, a device at the cable.
     """
 
-    __slots__ = ("aliases", "attached", "copied", "depth", "feeds", "first", "inputs", "lacks", "programs", "slots", "within")
+    __slots__ = (
+        "aliases",
+        "attached",
+        "copied",
+        "depth",
+        "feeds",
+        "first",
+        "inputs",
+        "lacks",
+        "programs",
+        "slots",
+        "within",
+    )
 
     def __init__(self, entry: Entry) -> None:
         self.programs = entry.named("programs")

@@ -23,10 +23,12 @@ _GROUPS = ("patched", "named", "headed", "compared", "before")
 
 
 def edited(text: str) -> str | None:
-    """Return the file that a text is an edit of, empty if it does not say it; None if it is no edit.
+    r"""Return the file that a text is an edit of, empty if it does not say it; None if it is no edit.
 
-    >>> edited("src/a.py\\n<<<BEFORE_EDIT>>>\\nx = 1\\n<<<AFTER_EDIT>>>\\nx = 2"), edited("edit 1:2\\nx\\nend_of_edit"), edited("x = 1")
-    ('src/a.py', '', None)
+    >>> edited("src/a.py\n<<<BEFORE_EDIT>>>\nx = 1\n<<<AFTER_EDIT>>>\nx = 2")
+    'src/a.py'
+    >>> edited("edit 1:2\nx\nend_of_edit"), edited("x = 1")
+    ('', None)
     """
     match = _NOTATIONS.match(text)
     if match is None:

@@ -13,7 +13,24 @@ if TYPE_CHECKING:
 _LETTERS = re.compile(r"-?[A-Za-z]{1,12}[0-9]?")
 _PACKING = frozenset("cruA")
 _LONG = {"--create": "c", "--append": "r", "--update": "u", "--extract": "x", "--get": "x", "--list": "t"}
-_VALUED = frozenset(("-X", "-T", "-I", "-b", "-H", "-g", "-K", "-N", "-V", "--exclude-from", "--files-from", "-P", "-x", "-mx"))
+_VALUED = frozenset(
+    (
+        "-X",
+        "-T",
+        "-I",
+        "-b",
+        "-H",
+        "-g",
+        "-K",
+        "-N",
+        "-V",
+        "--exclude-from",
+        "--files-from",
+        "-P",
+        "-x",
+        "-mx",
+    )
+)
 _FOLDERS = frozenset(("-C", "--directory", "-d", "--one-top-level"))
 _VERBS = {"a": "c", "u": "c", "x": "x", "e": "x", "d": "c", "l": "t", "t": "t"}
 _TAR = frozenset(("tar", "gtar", "bsdtar", "star"))
@@ -93,7 +110,9 @@ def _tar(words: Sequence[str]) -> tuple[str, list[str]]:
         mode = next((letter for letter in letters if letter in "cruAxt"), "")
         rest[0] = "-f" if "f" in letters else "-z"
     if not mode:
-        mode = next((letter for word in rest if word[:1] == "-" for letter in word[1:3] if letter in "cxt"), "x")
+        mode = next(
+            (letter for word in rest if word[:1] == "-" for letter in word[1:3] if letter in "cxt"), "x"
+        )
     return mode, rest
 
 

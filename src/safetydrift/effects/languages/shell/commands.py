@@ -59,12 +59,13 @@ def read_shell(reading: Reading, text: object) -> None:
         If it is neither, is too long, nests too deeply or is too tangled; what was found until then stays added.
     """
     shell = _Shell(reading, Scope())
-    exact, reading.exact = reading.exact, True
+    before = reading.exact, reading.code
+    reading.exact, reading.code = True, False
     if isinstance(text, str):
         shell.top(text)
     else:
         shell.vector(text)
-    reading.exact = exact
+    reading.exact, reading.code = before
 
 
 def read_cmd(reading: Reading, text: object) -> None:
@@ -368,11 +369,15 @@ class _Shell(Redirections):
         if len(self.reading.taken) > taken:
             self.scope.sources[name] = tuple(self.reading.taken[taken:])
             del self.reading.taken[taken:]
+        if name.isupper():
+            self._environment(name, values)
+        return joined([name, "=", *values[:1]])
+
+    def _environment(self, name: str, values: tuple[str, ...]) -> None:
+        """Add what it does that a variable has a value which programs go by."""
         if name in self.reading.catalogue.shell.running and values != ("",):
             self.shell_text(joined(values, " "))
-        if name.isupper():
-            variable_set(self.reading, name, values[0])
-        return joined([name, "=", *values[:1]])
+        variable_set(self.reading, name, values[0])
 
     def _declaration(self, node: Node, fed: Fed | None) -> str | None:
         words: list[str] = []

@@ -10,17 +10,18 @@ from safetydrift.effects.languages.shell.operands import is_slashed
 from safetydrift.effects.languages.shell.reach import addresses_of, changes, hosts_in, reaches
 from safetydrift.effects.languages.shell.searches import found_by
 from safetydrift.effects.languages.shell.transfers import hand_over, secrets_in
-from safetydrift.effects.operations import LIKELY, MAX_TARGET, NONE, POSSIBLE, Operation
+from safetydrift.effects.operations import LIKELY, MAX_TARGET, NONE, POSSIBLE
 from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
-    from safetydrift.effects.catalogue.entries import ProgramCase, ProgramEntry
+    from safetydrift.effects.catalogue.entries import ProgramEntry
     from safetydrift.effects.catalogue.rules import ProgramRule, TransferRule
     from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.effects.languages.shell.reach import Host
+    from safetydrift.effects.languages.shell.transfers import Sources
     from safetydrift.effects.reading import Reading
 
 _SENDING = frozenset(("send", "publish"))
@@ -35,14 +36,6 @@ _OF_KINDS = {
     "privilege_escalation": ("grant", "privilege"),
     "unauthorised_transaction": ("pay", "transaction"),
 }
-
-
-def _program_name(reading: Reading, word: str) -> str:
-    """Return the name under which rules know a program: without its folder, and without what Windows adds to it."""
-    name = word.rpartition("/")[2]
-    if reading.catalogue.rules.knows(name):
-        return name
-    return name.rpartition("\\")[2].lower().removesuffix(".exe")
 
 
 class Command:
@@ -60,7 +53,7 @@ class Command:
         The words behind the program, and all two and three neighbours joined.
     """
 
-    __slots__ = ("entry", "firsts", "given", "name", "operands", "start", "words")
+    __slots__ = ("_given", "entry", "firsts", "name", "operands", "start", "words")
 
     def __init__(self, reading: Reading, entry: ProgramEntry, words: Sequence[str], start: int) -> None:
         self.entry, self.words, self.start = entry, words[:_MAX_WORDS], start
@@ -68,9 +61,17 @@ class Command:
         self.operands = _operands(entry, self.words)
         first = self.operands[:3]
         self.firsts = [" ".join(first[:count]) for count in range(1, len(first) + 1)]
-        own = self.words[1 : start + entry.skip] if entry.wraps else self.words[1:]
-        pairs = [f"{one} {two}" for one, two in pairwise(own)]
-        self.given = [*own, *pairs, *map(" ".join, zip(own, own[1:], own[2:], strict=False))]
+        self._given: list[str] | None = None
+
+    @property
+    def given(self) -> list[str]:
+        """The words that belong to the program itself, alone and with their neighbours."""
+        if self._given is None:
+            end = self.start + self.entry.skip if self.entry.wraps else len(self.words)
+            own = self.words[1:end]
+            pairs = [f"{one} {two}" for one, two in pairwise(own)]
+            self._given = [*own, *pairs, *map(" ".join, zip(own, own[1:], own[2:], strict=False))]
+        return self._given
 
     def text(self) -> str:
         """Return the command as one text."""
@@ -85,11 +86,9 @@ class Command:
 def judge(
     reading: Reading,
     command: Command,
-    ranks: Ranks,
-    kinds: Sequence[str],
-    carried: Mapping[str, tuple[str, ...]],
+    effect: tuple[Ranks, Sequence[str], bool],
+    carried: Sources,
     *,
-    leaves: bool,
     read: bool,
     told: bool,
 ) -> None:
@@ -97,8 +96,8 @@ def judge(
 
     Parameters
     ----------
-    ranks, kinds, leaves
-        Its effect, which tells what it does where no rule holds.
+    effect
+        Its levels, its kinds of violation and whether content leaves, which tell what it does where no rule holds.
     carried
         What its words come from.
     read
@@ -106,6 +105,7 @@ def judge(
     told
         Whether its operands have told already what it does.
     """
+    ranks, kinds, leaves = effect
     transfer = _transfer(reading, command)
     secrets_in(reading, transfer, command.words)
     hosts, taken = None, len(reading.taken)
@@ -117,8 +117,7 @@ def judge(
             _reach(reading, command, hosts, leaves=leaves)
         elif not held and not told:
             _otherwise(reading, command, ranks, kinds)
-    shows = "read" in held or command.entry.language == "sql" or not (read or changes(reading, ranks))
-    if shows and not reading.taken and command.name not in reading.catalogue.shell.trivial:
+    if not reading.taken and _shows(reading, command, ranks, held, read=read):
         reading.gives(command.text(), secret=bool(held))
 
 
@@ -126,57 +125,88 @@ def variable_set(reading: Reading, name: str, value: str) -> None:
     """Add what it does that a variable of the shell has a value."""
     shell = reading.catalogue.shell
     if name in shell.unrecorded and not (value.isdecimal() and int(value[:9])):
-        note = "keep the shell from recording what is typed"
-        reading.operations.add(Operation("disable", name, "resource", "safeguards", LIKELY, note))
+        words = "keep the shell from recording what is typed"
+        reading.note("disable", name, "resource", ("safeguards", LIKELY, words))
         reading.reaches("tampers", f"sets {name}")
     elif name in shell.preloading and value and not value.startswith(_LIBRARIES):
-        note = f"put {shown(value)} into what is started from here"
-        reading.operations.add(Operation("configure", f"{name}={value}"[:MAX_TARGET], "command", "privilege", LIKELY, note))
-
-
-def _transfer(reading: Reading, command: Command) -> TransferRule | None:
-    for rule in reading.catalogue.rules.transfers(command.name):
-        if (not rule.first or rule.first.any_of(command.firsts)) and not (
-            rule.lacks and rule.lacks.any_of(command.given)
-        ):
-            return rule
-    return None
+        words = f"put {shown(value)} into what is started from here"
+        reading.note("configure", f"{name}={value}", "command", ("privilege", LIKELY, words))
 
 
 def ruled(reading: Reading, command: Command) -> set[str]:
     """Apply the rules; return the actions of those that held."""
     held: set[str] = set()
     for rule in reading.catalogue.rules.of(command.name, command.operands[0] if command.operands else ""):
-        if (held and rule.otherwise) or not rule.holds(command.firsts, command.given):
-            continue
-        held.add(rule.harm.action)
-        _apply(reading, command, rule)
+        if not (held and rule.otherwise) and rule.holds(command.firsts, command.given):
+            held.add(rule.harm.action)
+            _apply(reading, command, rule)
     return held
 
 
+def _program_name(reading: Reading, word: str) -> str:
+    """Return the name under which rules know a program: without its folder, and without what Windows adds to it."""
+    name = word.rpartition("/")[2]
+    if reading.catalogue.rules.knows(name):
+        return name
+    return name.rpartition("\\")[2].lower().removesuffix(".exe")
+
+
+def _transfer(reading: Reading, command: Command) -> TransferRule | None:
+    """Return the rule about what goes out with a command."""
+    for rule in reading.catalogue.rules.transfers(command.name):
+        stays = rule.lacks and rule.lacks.any_of(command.given)
+        if not stays and (not rule.first or rule.first.any_of(command.firsts)):
+            return rule
+    return None
+
+
+def _shows(reading: Reading, command: Command, ranks: Ranks, held: set[str], *, read: bool) -> bool:
+    """Return whether a command prints something of its own that may matter."""
+    if command.name in reading.catalogue.shell.trivial:
+        return False
+    return "read" in held or command.entry.language == "sql" or not (read or changes(reading, ranks))
+
+
+# -- rules -----------------------------------------------------------------------------------------------
+
+
 def _apply(reading: Reading, command: Command, rule: ProgramRule) -> None:
+    """Add what a rule says of a command, for each of its targets."""
     harm = rule.harm
-    registries = reading.catalogue.hosts.registries if harm.harm == "untrusted_code" and harm.role == "host" else ()
     sources = [source.removeprefix("$(").removesuffix(")") for source in reading.taken]
     for target in _targets(command, rule)[:_MAX_TARGETS]:
         place = reading.located(target) if harm.role == "path" else target
-        certainty = rule.certainty(place, [*command.given, *sources])
-        if registries and host_of(target) in registries:
+        certainty = rule.certainty(place, [*command.given, *sources]) if harm.certainty else NONE
+        if harm.harm == "untrusted_code" and harm.role == "host" and _is_registry(reading, target):
             certainty = NONE
-        if harm.action in _SENDING and harm.harm == "exfiltration":
-            host = next((host for host, word in command.hosts() if target.startswith(word)), "")
-            reading.hands(host, target, action=harm.action, role=harm.role, least=certainty)
-        elif harm.action == "delete" and harm.role == "path" and harm.harm == "destruction":
-            reading.loses(target, whole=rule.whole)
-        else:
-            reading.does(harm, place, certainty=certainty, carries=reading.taken if harm.action == "push" else ())
-        if harm.action == "connect" and reading.taken and not harm.certainty > POSSIBLE:
-            reading.hands(next((host for host, _ in command.hosts()), ""), target)
+        _add(reading, command, rule, place, certainty)
+
+
+def _add(reading: Reading, command: Command, rule: ProgramRule, target: str, certainty: int) -> None:
+    harm = rule.harm
+    if harm.action in _SENDING and harm.harm == "exfiltration":
+        reading.hands(_host(command, target), target, action=harm.action, role=harm.role, least=certainty)
+    elif harm.action == "delete" and harm.role == "path" and harm.harm == "destruction":
+        reading.loses(target, whole=rule.whole)
+    else:
+        carries = reading.taken if harm.action == "push" else ()
+        reading.does(harm, target, certainty=certainty, carries=carries)
+        if harm.action == "connect" and reading.taken and certainty <= POSSIBLE:
+            reading.hands(_host(command, target), target)
+
+
+def _host(command: Command, target: str) -> str:
+    """Return the host of a target, empty if it cannot be told."""
+    return next((host for host, word in command.hosts() if target.startswith(word)), "")
+
+
+def _is_registry(reading: Reading, target: str) -> bool:
+    return host_of(target) in reading.catalogue.hosts.registries
 
 
 def _targets(command: Command, rule: ProgramRule) -> list[str]:
     """Return the targets of a rule; what it names itself, or the command, where the words name none."""
-    found = _FINDERS[rule.target](command, rule)
+    found = [] if rule.target == "command" and rule.named else _FINDERS[rule.target](command, rule)
     return found or [rule.named or command.text()]
 
 
@@ -184,16 +214,25 @@ def _behind(command: Command, rule: ProgramRule) -> list[str]:
     return command.operands[rule.depth :]
 
 
+def _rest(command: Command, rule: ProgramRule) -> list[str]:
+    rest = _behind(command, rule)
+    return [" ".join(rest)] if rest else []
+
+
 def _values(command: Command, rule: ProgramRule) -> list[str]:
+    """Return the values of the options that a rule names."""
     found = []
     for at, word in enumerate(command.words[1:], 1):
-        if word[:1] in "-/" or "=" in word:
-            option, equals, value = word.partition("=")
-            if word in rule.options and at + 1 < len(command.words):
-                found.append(command.words[at + 1])
-            elif equals and option in rule.options:
-                found.append(value)
+        option, equals, value = word.partition("=")
+        if word in rule.options and at + 1 < len(command.words):
+            found.append(command.words[at + 1])
+        elif equals and option in rule.options:
+            found.append(value)
     return found
+
+
+def _hosts(command: Command, rule: ProgramRule) -> list[str]:  # noqa: ARG001  # one of the finders
+    return [_with_port(command, word) for _, word in command.hosts()]
 
 
 def _with_port(command: Command, word: str) -> str:
@@ -204,18 +243,21 @@ def _with_port(command: Command, word: str) -> str:
     return f"{word}:{port[0]}" if port and port[0].isdecimal() else word
 
 
-_FINDERS = {
-    "command": lambda command, rule: [rule.named or command.text()],
+_FINDERS: dict[str, Callable[[Command, ProgramRule], list[str]]] = {
+    "command": lambda command, _: [command.text()],
     "operands": _behind,
     "first": lambda command, rule: _behind(command, rule)[:1],
     "second": lambda command, rule: _behind(command, rule)[1:2],
     "last": lambda command, rule: _behind(command, rule)[-1:],
-    "rest": lambda command, rule: [" ".join(_behind(command, rule))] if _behind(command, rule) else [],
+    "rest": _rest,
     "values": _values,
-    "hosts": lambda command, rule: [_with_port(command, word) for _, word in command.hosts()],  # noqa: ARG005
-    "found": lambda command, rule: found_by(command.words),  # noqa: ARG005
-    "nothing": lambda command, rule: [rule.named],  # noqa: ARG005
+    "hosts": _hosts,
+    "found": lambda command, _: found_by(command.words),
+    "nothing": lambda _, rule: [rule.named],
 }
+
+
+# -- where no rule holds ---------------------------------------------------------------------------------
 
 
 def _reach(reading: Reading, command: Command, hosts: list[Host] | None, *, leaves: bool) -> None:
@@ -236,13 +278,14 @@ def _otherwise(reading: Reading, command: Command, ranks: Ranks, kinds: Sequence
     for kind in kinds:
         action, harm = _OF_KINDS.get(kind, ("", ""))
         if harm:
-            reading.operations.add(Operation(action, text, "command", harm, POSSIBLE, f"run {shown(text)}"))
+            reading.note(action, text, "command", (harm, POSSIBLE, f"run {shown(text)}"))
     if not kinds:
         action = "run" if ranks[reading.tool] > _WRITES else "edit" if changes(reading, ranks) else "read"
-        reading.operations.add(Operation(action, text, "command"))
+        reading.note(action, text, "command")
 
 
 def _operands(entry: ProgramEntry, words: Sequence[str]) -> list[str]:
+    """Return the words that are neither options nor their values."""
     found: list[str] = []
     value = only = False
     for word in words[1:]:

@@ -37,6 +37,7 @@ from safetydrift.effects.reading import shown
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.effects.catalogue.entries import ProgramCase, ProgramEntry
+    from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.effects.languages.shell.values import Function
 
 _WILD = re.compile(r"[*?\[]")
@@ -235,16 +236,21 @@ class Programs(Expander):
         self._judge(entry, case, words, start, read=read, told=len(self.reading.operations) > found)
 
     def _judge(
-        self, entry: ProgramEntry, case: ProgramCase | None, words: list[str], start: int, *, read: bool, told: bool
+        self,
+        entry: ProgramEntry,
+        case: ProgramCase | None,
+        words: list[str],
+        start: int,
+        *,
+        read: bool,
+        told: bool,
     ) -> None:
         """Add what the command does to what."""
         judge(
             self.reading,
             Command(self.reading, entry, words, start),
-            overlay(entry.ranks, case.ranks) if case else entry.ranks,
-            case.kinds if case else entry.kinds,
+            _effect_of(entry, case),
             self.scope.carried,
-            leaves=case.leaves if case else entry.leaves,
             read=read,
             told=told,
         )
@@ -467,6 +473,13 @@ class Programs(Expander):
             at = next(
                 (place for place in range(after, len(words)) if words[place] in entry.executes), len(words)
             )
+
+
+def _effect_of(entry: ProgramEntry, case: ProgramCase | None) -> tuple[Ranks, tuple[str, ...], bool]:
+    """Return levels, kinds and whether content leaves, in the case that holds."""
+    if case is None:
+        return entry.ranks, entry.kinds, entry.leaves
+    return overlay(entry.ranks, case.ranks), case.kinds, case.leaves
 
 
 def _with_found(words: list[str], found: list[str]) -> list[str]:

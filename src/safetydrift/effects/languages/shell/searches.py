@@ -9,16 +9,31 @@ if TYPE_CHECKING:
 _FINDERS = frozenset(("find", "gfind", "bfs", "walk"))
 _NAMING = frozenset(("-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"))
 _FILTERS = frozenset(
-    ("-mtime", "-mmin", "-ctime", "-atime", "-newer", "-size", "-user", "-group", "-perm", "-empty", "-links", "-inum")
+    (
+        "-mtime",
+        "-mmin",
+        "-ctime",
+        "-atime",
+        "-newer",
+        "-size",
+        "-user",
+        "-group",
+        "-perm",
+        "-empty",
+        "-links",
+        "-inum",
+    )
 )
-_LISTERS = frozenset(("ls", "echo", "printf", "cat", "readlink", "realpath", "fd", "fdfind", "locate", "git", "grep", "rg"))
+_LISTERS = frozenset(
+    ("ls", "echo", "printf", "cat", "readlink", "realpath", "fd", "fdfind", "locate", "git", "grep", "rg")
+)
 _MAX_FOUND = 16
 FOUND = "{}"
 """What stands for a name that only the search tells."""
 
 
 def found_by(words: Sequence[str]) -> list[str]:
-    """Return the paths that a search prints: folders where they are found whole, else names with ``*`` and ``{}`` in them.
+    """Return the paths that a search prints: folders that are found whole, else names with ``*`` and ``{}`` in them.
 
     >>> found_by(["find", "/srv", "-name", "*.log", "-print0"]), found_by(["find", ".", "-mtime", "+9"])
     (['/srv/*.log'], ['./{}'])
@@ -38,7 +53,9 @@ def found_by(words: Sequence[str]) -> list[str]:
 def _find(words: Sequence[str]) -> list[str]:
     first = next((at for at, word in enumerate(words) if at and word[:1] in {"-", "(", "!"}), len(words))
     while first < len(words) and words[first] in {"-L", "-H", "-P"}:
-        first = next((at for at in range(first + 1, len(words)) if words[at][:1] in {"-", "(", "!"}), len(words))
+        first = next(
+            (at for at in range(first + 1, len(words)) if words[at][:1] in {"-", "(", "!"}), len(words)
+        )
     roots = [word for word in words[1:first] if word[:1] != "-"] or ["."]
     names = [
         words[at + 1]
