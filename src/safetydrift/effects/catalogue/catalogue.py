@@ -54,6 +54,8 @@ MAX_NAME = 256
 """Tool names longer than this are not looked at."""
 MAX_PATH = 4096
 """Words longer than this are not taken for a path."""
+_MAX_REMEMBERED = 4096
+_MAX_REMEMBERED_PATH = 256
 
 
 class Catalogue:
@@ -106,6 +108,7 @@ class Catalogue:
 
     __slots__ = (
         "_definition",
+        "_found_paths",
         "_identity",
         "_index",
         "_verbs",
@@ -167,6 +170,7 @@ class Catalogue:
         self.annotations = tuple([AnnotationEntry(part, scales) for part in _parts(whole, "annotations")])
         self.paths = tuple([PathEntry(part, scales) for part in _parts(whole, "paths")])
         self._index = PathIndex(self.paths)
+        self._found_paths: dict[tuple[str, bool], PathEntry | None] = {}
         self.places = Places(
             [PlaceEntry(part) for part in _parts(whole, "places")],
             Deletions(_optional(whole, "deletions")),
@@ -269,8 +273,16 @@ class Catalogue:
         changed
             Look only at entries for which it matters that such a file is changed.
         """
-        if len(path) > MAX_PATH:
-            return None
+        if len(path) > _MAX_REMEMBERED_PATH:
+            return self._find_path(path, changed=changed) if len(path) <= MAX_PATH else None
+        key = (path, changed)
+        if key not in self._found_paths:
+            if len(self._found_paths) >= _MAX_REMEMBERED:
+                self._found_paths.clear()
+            self._found_paths[key] = self._find_path(path, changed=changed)
+        return self._found_paths[key]
+
+    def _find_path(self, path: str, *, changed: bool) -> PathEntry | None:
         canonical = canonical_path(path)
         for entry in self.paths if "://" in path else self._index.candidates(canonical):
             if (entry.changed or not changed) and (canonical in entry.match or path in entry.addresses):
