@@ -7,6 +7,7 @@ it is fed, what the words of it come from.
 
 from __future__ import annotations
 
+import re
 from posixpath import normpath
 
 from safetydrift.effects.boundary import HERE, INSIDE
@@ -33,6 +34,8 @@ _MAX_SHOWN = 60
 _MAX_ORIGINS = 256
 _MAX_SOURCE = 256
 _ROOTS = frozenset(("/", "~", "$", "-", "", "<", ">", "\\"))
+_AT_HOST = re.compile(r"[:/]")
+"""Stands in an address with a user, but in none of mail."""
 _NO_HARM = ("", NONE, "")
 _STEMS = (
     *(("ies", "y"), ("shes", "sh"), ("ches", "ch"), ("sses", "ss")),
@@ -274,6 +277,8 @@ class Recorder:
         least
             How certain it is at least that it is no business of theirs; with `NONE`, it never is harm.
         """
+        if "@" in address and role == "host" and not _AT_HOST.search(address):
+            role = "recipient"
         carries = [source for source in dict.fromkeys(self.taken) if source != address][:MAX_CARRIED]
         certainty = self._leak(host, carries, least) if least else NONE
         what = f"the content of {shown(carries[0])}" if carries else "data"

@@ -131,6 +131,8 @@ class CallEntry:
         Which of `FOLDS` it computes, empty for most.
     note
         Why, in words.
+    by_name
+        Whether the words of the name tell what it does, like those of a tool nobody listed.
     harm
         The operation that it is beyond what its acts tell; without an action for most.
     idle
@@ -138,6 +140,7 @@ class CallEntry:
     """
 
     __slots__ = (
+        "by_name",
         "cases",
         "deeds",
         "folds",
@@ -174,6 +177,7 @@ class CallEntry:
         self.used = entry.flag("used")
         self.note = entry.text("note")
         self.harm = read_harm(entry, action=False)
+        self.by_name = entry.flag("by_name")
         entry.done()
         told = self.cases or self.ranks or self.kinds or self.harm.action or self.folds == "module"
         self.idle = not told and all(deed.act == "computes" and not deed.code for deed in self.deeds)

@@ -45,14 +45,15 @@ def read_python(reading: Reading, text: str) -> None:
     """
     if len(text) > MAX_TEXT:
         raise UnreadableError(f"Python code of more than {MAX_TEXT} characters")
+    path = edited(text)
+    if path is not None and parsed(text) is None:
+        reading.reaches("reads", "edits a file, and runs nothing")
+        reading.writes(path or "the file that is open")
+        return
     reading.act("computes", "runs Python code")
     if text.lstrip().startswith("%%"):
         text = cell_program(reading, text)
     tree = parsed(text)
-    path = edited(text) if tree is None else None
-    if path is not None:
-        reading.writes(path or "the file that is open")
-        return
     if tree is None:
         text, commands = without_commands(reading, text)
         tree = parsed(text) if commands else None

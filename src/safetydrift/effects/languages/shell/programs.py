@@ -393,12 +393,13 @@ class Programs(Expander):
         if isinstance(path, Computed) and path.startswith(("$(", "`")):
             self.reading.hides(f"runs what {shown(path)} names")
             return True
-        tool = self.reading.catalogue.programs.get(path.rpartition("/")[2]) if "." in path else None
+        name = path.rpartition("/")[2]
+        tool = self.reading.catalogue.programs.get(name) if "." in name else None
         if tool is not None and tool is not entry:
             self.reading.add(tool.ranks, f"{shown(path)}: {tool.note}", kinds=tool.kinds, leaves=tool.leaves)
         if self._written(path, entry.language):
             return True
-        if tool is None and path.rpartition("/")[2] in self.reading.catalogue.shell.checkers:
+        if tool is None and name in self.reading.catalogue.shell.checkers:
             self.reading.runs(path, operands)
             return True
         self.reading.starts(path)
