@@ -21,11 +21,11 @@ from safetydrift.monitor.risk_control import GRID, fewest_tasks
 from safetydrift.monitor.settings import FitSettings
 
 if TYPE_CHECKING:
-    from safetydrift.monitor.peaks import Peaks
+    from safetydrift.monitor.maxima import Maxima
 
 
-def out_of_fold() -> Peaks:
-    """Return the peaks of the shipped corpus, each scored by a hazard fitted on other tasks."""
+def out_of_fold() -> Maxima:
+    """Return the maxima of the shipped corpus, each scored by a hazard fitted on other tasks."""
     space = load_space("flow")
     runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
     return fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
@@ -36,10 +36,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    peaks = out_of_fold()
+    maxima = out_of_fold()
     results = []
-    for subject, scores in (("standing", peaks.standing), ("proposal", peaks.proposal)):
-        counted = Counted.of(scores, peaks)
+    for subject, scores in (("current", maxima.current), ("proposal", maxima.proposal)):
+        counted = Counted.of(scores, maxima)
         for budget in (0.05, 0.1):
             for share in (0.5, 0.75):
                 found = simulate(counted, budget, share, 100 if given.quick else 1000)

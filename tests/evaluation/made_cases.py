@@ -34,7 +34,7 @@ def case(
     onset_known: bool = True,
 ) -> Case:
     """A run of some calls, violated at its ``onset`` where there is one."""
-    run = Trajectory(
+    run = Trajectory.of_columns(
         f"run {next(_numbers)}",
         states=(0,) * (n_steps + 1),
         effects=(0,) * n_steps,

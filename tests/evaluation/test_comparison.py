@@ -266,7 +266,7 @@ def test_the_background_is_scored_only_by_folds_not_fitted_on_its_tasks():
 
 def test_the_background_is_what_nobody_attacked_and_nobody_judged():
     def run(label):
-        return Trajectory("t", states=(0, 0), effects=(0,), label=label)
+        return Trajectory.of_columns("t", states=(0, 0), effects=(0,), label=label)
 
     calm = [
         Label(unusable="no attack in this run"),

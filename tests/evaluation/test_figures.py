@@ -46,7 +46,7 @@ def verdict(probability, *, alarm=False):
 def replayed(probabilities, onset=None, threshold=0.4):
     verdicts = [verdict(value, alarm=bool(np.isnan(value) or value >= threshold)) for value in probabilities]
     steps = len(verdicts) - 1
-    run = Trajectory("run", states=(0,) * (steps + 1), effects=(0,) * steps)
+    run = Trajectory.of_columns("run", states=(0,) * (steps + 1), effects=(0,) * steps)
     positions = tuple(TrajectoryState("", 0, step, (0, 0, 0)) for step in range(steps + 1))
     return Replay(run, positions, tuple(verdicts), tuple(verdicts[:-1]), onset)
 

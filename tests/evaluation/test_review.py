@@ -15,8 +15,10 @@ from unicodedata import category
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from safetydrift.effects.labeler import Labeler
+from safetydrift.effects.labeler import Labeler, Outcome
+from safetydrift.effects.proposal import Proposal
 from safetydrift.errors import ReviewError
 from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.review.against_program import (
@@ -64,18 +66,16 @@ class ByName(Labeler):
     def __init__(self):
         pass
 
-    def propose(self, call, history=None):
+    def read_call(self, call, history=None):
         if call.name == "send_again" and "secret" in history.said:
-            return Effect(SENDS | {"data": "sensitive"}, "rule")
+            return Proposal(call.name, Effect.of(SENDS | {"data": "sensitive"}, "rule"))
         if call.name.startswith("send"):
-            return Effect(SENDS, "rule", kinds=("data_leak",))
-        return Effect(READS, "default" if call.name.startswith("new") else "rule")
+            return Proposal(call.name, Effect.of(SENDS, "rule", kinds=("data_leak",)))
+        return Proposal(call.name, Effect.of(READS, "default" if call.name.startswith("new") else "rule"))
 
-    def effect(self, step, proposed=None, history=None):
-        return proposed if step.error is None else Effect(READS | {"data": "none"}, "rule")
-
-    def remember(self, history, step, effect):
-        return history
+    def read_result(self, proposal, result, error=None, history=None):
+        failed = Effect.of(READS | {"data": "none"}, "rule")
+        return Outcome(proposal.effect if error is None else failed, history)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def catalogue():
 
 def trace(number, tools, source="own", **changes):
     steps = tuple(Step(ToolCall(tool, {"n": position}), "done") for position, tool in enumerate(tools))
-    return Trace(f"run/{number}", steps, source=source, prompt="Tidy up.").replace(**changes)
+    return replace(Trace(f"run/{number}", steps, source=source, prompt="Tidy up."), **changes)
 
 
 def many(source="own", runs=200):

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.monitor.test_risk_control import made_peaks
+from tests.monitor.test_risk_control import made_maxima
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.evaluation.threshold_trials import Counted, simulate
@@ -11,8 +11,8 @@ from safetydrift.monitor.settings import FitSettings
 
 
 def test_made_up_tasks_keep_the_budget_as_promised():
-    peaks = made_peaks(300)
-    found = simulate(Counted.of(peaks.standing, peaks), 0.05, 0.5, 200)
+    maxima = made_maxima(300)
+    found = simulate(Counted.of(maxima.current, maxima), 0.05, 0.5, 200)
     assert found["refused"] == 0
     assert found["exceeded_in_truth"] <= 0.05
     assert found["exceeded_on_held_out_tasks"] <= 0.05
@@ -20,8 +20,8 @@ def test_made_up_tasks_keep_the_budget_as_promised():
 
 
 def test_a_budget_out_of_reach_is_refused_in_every_split():
-    peaks = made_peaks(60)
-    found = simulate(Counted.of(peaks.standing, peaks), 0.05, 0.5, 10)
+    maxima = made_maxima(60)
+    found = simulate(Counted.of(maxima.current, maxima), 0.05, 0.5, 10)
     assert found["refused"] == 10
     assert np.isnan(found["mean_held_out_rate"])
 
@@ -30,11 +30,11 @@ def test_a_budget_out_of_reach_is_refused_in_every_split():
 def test_on_the_shipped_corpus_the_budget_is_kept_on_held_out_tasks():
     space = load_space("flow")
     runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
-    peaks = fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
+    maxima = fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
     error = 2 * np.sqrt(0.05 * 0.95 / 1000)
-    for scores in (peaks.standing, peaks.proposal):
+    for scores in (maxima.current, maxima.proposal):
         for budget in (0.05, 0.1):
-            found = simulate(Counted.of(scores, peaks), budget, 0.5, 1000)
+            found = simulate(Counted.of(scores, maxima), budget, 0.5, 1000)
             assert found["refused"] == 0
             assert found["exceeded_in_truth"] <= 0.05 + error
             assert found["exceeded_on_held_out_tasks"] <= 0.05 + error

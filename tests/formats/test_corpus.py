@@ -4,6 +4,7 @@ from hashlib import sha256
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
@@ -93,6 +94,10 @@ def test_the_hazard_of_the_shipped_model_is_that_of_the_shipped_corpus(runs):
             assert mine.probability == pytest.approx(yours.probability, abs=0.02)
 
 
+def without_names(run):
+    return replace(run, moves=tuple(replace(move, tool="") for move in run.moves))
+
+
 @pytest.mark.shared
 def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_traces, tmp_path):
     shipped = {run.id: run for run in runs}
@@ -105,8 +110,8 @@ def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_tr
         assert sha256(path.read_bytes()).hexdigest() == corpus_manifest()["inputs_sha256"][source][name]
         labeler = Labeler(CATALOGUE)
         for trace in read_traces([path]):
-            run = label_trace(trace.replace(source=source), labeler, RECORDED)
-            assert run.replace(tools=()) == shipped[run.id].replace(tools=())
+            run = label_trace(replace(trace, source=source), labeler, RECORDED)
+            assert without_names(run) == without_names(shipped[run.id])
 
 
 @pytest.mark.shared

@@ -27,7 +27,7 @@ def broken(monkeypatch, guard, where):
         raise RuntimeError("AKIAIOSFODNN7EXAMPLE is broken")
 
     target, name = {
-        "labeler": (type(guard.monitor.labeler), "propose"),
+        "labeler": (type(guard.monitor.labeler), "read_call"),
         "monitor": (type(guard.monitor), "foresee"),
         "store": (type(guard.store), "read"),
         "redactor and monitor": (type(guard.monitor), "foresee"),
@@ -100,7 +100,7 @@ def test_a_result_that_cannot_be_recorded_makes_the_run_doubtful(make, store, mo
     guard.session("part", parent="whole")
     guard.propose("part", CALL, "c1")
     with monkeypatch.context() as patch:
-        patch.setattr(type(guard.monitor), "check", lambda *_: 1 / 0)
+        patch.setattr(type(guard.monitor), "read_result", lambda *_: 1 / 0)
         assert guard.confirm("part", "c1", "x") is None
     for key in ("part", "whole"):
         later = guard.propose(key, CALL, "c2")
@@ -153,5 +153,5 @@ print(*(set(sys.modules) - before))
 def test_a_guard_imports_nothing_heavy(tmp_path, kept):
     command = [sys.executable, "-c", PROGRAM, str(tmp_path / kept) if kept else "", str(tmp_path / "log")]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    heavy = {"numpy", "msgspec", "rich", "click", "asyncio", "typing", "dataclasses", "inspect", "tomllib"}
+    heavy = {"numpy", "scipy", "matplotlib", "rich", "click", "asyncio", "dataclasses", "tomllib"}
     assert not heavy & set(done.stdout.split())

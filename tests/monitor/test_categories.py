@@ -1,25 +1,27 @@
-import json
 import pickle
 from math import isnan, nan
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import msgpack
+from msgspec.structs import replace
 from tests.formats.test_model_file import rewritten
-from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
+from tests.monitor.conftest import READ, SEND, SPACE, WRITE, move, run
 
 from safetydrift.errors import ModelFileError, SnapshotError
 from safetydrift.evaluation.cases import cases_of
 from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, Untold, UntoldPredictor
 from safetydrift.evaluation.predictors.walked import WalkedScores
 from safetydrift.formats import load_catalogue, load_model, save_model
-from safetydrift.monitor.calibration import suggest_policy
-from safetydrift.monitor.categories import HEARD, NEGLIGIBLE, Categories, Told, restore, snapshot
+from safetydrift.monitor.categories import HEARD, Belief, Categories
 from safetydrift.monitor.category_counts import counted
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.foresight import ForesightMonitor
 from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.maxima import Maxima
 from safetydrift.monitor.mixing import mixed_outlook, mixed_verdict
+from safetydrift.monitor.mixture import NEGLIGIBLE
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import Outlook
 from safetydrift.monitor.policy import Policy
@@ -28,7 +30,7 @@ from safetydrift.monitor.settings import Estimator, FitSettings
 from safetydrift.monitor.updating import update
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.task_words import WORD_BINS, task_digest, task_words
-from safetydrift.states.trajectory import Move, Notion
+from safetydrift.states.trajectory import Move, Notion, observe
 from safetydrift.trace import Ending, Step, ToolCall
 
 PEEK = SPACE.encode({})
@@ -71,7 +73,7 @@ def monitor(model):
 def walked(monitor, effects, **start):
     state = monitor.start(**start)
     for effect in effects:
-        state = monitor.advance(state, effect)
+        state = monitor.follow(state, move(effect))
     return state
 
 
@@ -95,10 +97,9 @@ def believed(monitor, state):
 )  # fmt: skip
 def test_what_is_believed_of_all_categories_adds_up_to_one(monitor, words, effects, given, trust):
     state = monitor.start(given, trust=trust)
-    told, *path = state.belief
-    state = state.replace(belief=(told.asked(words), *path))
+    state = replace(state, belief=state.belief.asked(words))
     for effect in effects:
-        state = monitor.advance(state, effect)
+        state = monitor.follow(state, move(effect))
     shares = believed(monitor, state)
     assert sorted(shares) == ["", "desk", "files", "mail"]
     assert all(0.0 <= share <= 1.0 for share in shares.values())
@@ -159,11 +160,14 @@ def test_the_more_a_category_is_trusted_the_more_it_is_believed(monitor):
 
 
 def test_a_category_that_is_known_is_certain_and_costs_nothing(monitor):
-    state = monitor.advance(monitor.start("mail", task=WORDS["files"]), READ)
+    state = monitor.follow(monitor.start("mail", task=WORDS["files"]), move(READ))
     assert state.belief is None
     assert monitor.categories(state) == (("mail", 1.0),)
     assert monitor.verdict(state) is monitor.standing("mail")[state.state]
-    assert monitor.pending(state, SEND) is monitor.arriving("mail")[monitor.advance(state, SEND).state]
+    assert (
+        monitor.foresee(state, move(SEND))
+        is monitor.arriving("mail")[monitor.follow(state, move(SEND)).state]
+    )
 
 
 def test_a_category_nobody_knows_is_as_good_as_none(monitor):
@@ -175,7 +179,7 @@ def test_a_category_nobody_knows_is_as_good_as_none(monitor):
 def test_words_that_come_before_the_first_call_are_heard_and_later_ones_are_not(monitor):
     state = monitor.hear(monitor.start(), WORDS["mail"])
     assert state == monitor.start(task=WORDS["mail"])
-    later = monitor.advance(state, READ)
+    later = monitor.follow(state, move(READ))
     assert monitor.hear(later, WORDS["files"]).belief == later.belief
 
 
@@ -183,8 +187,8 @@ def test_a_state_does_not_grow_with_the_run(monitor):
     first = walked(monitor, (WRITE,) * HEARD)
     later = walked(monitor, (WRITE,) * (HEARD + 200))
     assert later.belief == first.belief
-    assert len(json.dumps(later.snapshot())) < 2_000
-    assert monitor.pending(later, PEEK) == monitor.pending(first, PEEK)
+    assert len(later.snapshot()) < 2_000
+    assert monitor.foresee(later, move(PEEK)) == monitor.foresee(first, move(PEEK))
 
 
 def test_a_monitor_can_be_sent_to_another_process(monitor):
@@ -203,13 +207,13 @@ def test_what_is_remembered_of_rising_dimensions_is_bounded(monitor, monkeypatch
 
 
 def test_recorded_runs_are_walked_as_live_ones(monitor, runs):
-    one = runs[40].replace(category="")
+    one = replace(runs[40], category="")
     state = monitor.begin(one)
-    assert state.belief == (Told("", 0.0, frozenset(one.words)), SPACE.start)
+    assert state.belief == Belief("", 0.0, frozenset(one.words), (SPACE.start,))
     live = monitor.start(task=f"{WORDS['mail']} number {'xyzvwu'[10 % 6]}x")
-    for move in one.moves():
-        assert monitor.foresee(state, move) == monitor.foresee(live, move)
-        state, live = monitor.follow(state, move), monitor.follow(live, move)
+    for made in one.moves:
+        assert monitor.foresee(state, made) == monitor.foresee(live, made)
+        state, live = monitor.follow(state, made), monitor.follow(live, made)
         assert monitor.verdict(state) == monitor.verdict(live)
 
 
@@ -231,16 +235,16 @@ def test_a_verdict_is_the_mean_of_the_categories_verdicts(monitor):
 
 def test_a_proposed_call_is_judged_by_where_it_would_lead(monitor):
     state = monitor.start()
-    verdict = monitor.pending(state, WRITE)
-    assert verdict.state == monitor.advance(state, WRITE).state
-    assert len(monitor.start().belief) == 2  # nothing was recorded
+    verdict = monitor.foresee(state, move(WRITE))
+    assert verdict.state == monitor.follow(state, move(WRITE)).state
+    assert len(monitor.start().belief.path) == 1  # nothing was recorded
 
 
 def test_an_outlook_comes_from_all_categories(monitor):
     state = walked(monitor, (WRITE, PEEK))
     shares = believed(monitor, state)
     outlook = monitor.outlook(state)
-    singles = [monitor.outlook(state.replace(category=name, belief=None)) for name in shares]
+    singles = [monitor.outlook(replace(state, category=name, belief=None)) for name in shares]
     known = [one.violates for one in singles if not isnan(one.violates)]
     assert min(known) < outlook.violates < max(known)
     assert outlook.violates + outlook.completes <= 1.0 + 1e-9
@@ -249,7 +253,8 @@ def test_an_outlook_comes_from_all_categories(monitor):
 
 
 def verdict_of(monitor, probability, basis=Basis.ESTIMATED, low=0.0, high=1.0):
-    return monitor.standing("mail")[0].replace(
+    return replace(
+        monitor.standing("mail")[0],
         probability=nan if basis is Basis.UNSEEN else probability,
         within=(0.0, *[probability] * 10),
         eventually=probability,
@@ -308,12 +313,12 @@ def test_what_the_rules_call_violated_is_violated_in_every_category(runs):
     assert state.violated
     assert monitor.verdict(state).basis is Basis.VIOLATED
     assert monitor.outlook(state).violates == 1.0
-    assert monitor.advance(state, READ).belief == state.belief
-    assert monitor.pending(state, READ).basis is Basis.VIOLATED
+    assert monitor.follow(state, move(READ)).belief == state.belief
+    assert monitor.foresee(state, move(READ)).basis is Basis.VIOLATED
 
 
 def test_a_state_of_another_model_is_followed_by_all_runs(model, monitor):
-    plain = LookupMonitor(model.replace(categories=None))
+    plain = LookupMonitor(replace(model, categories=None))
     state = walked(monitor, (READ,))
     assert plain.verdict(state).probability == plain.standing(AGGREGATE)[state.state].probability
     assert plain.start().belief is None
@@ -324,23 +329,23 @@ def test_a_hazard_asks_for_categories_only_when_somebody_asks_for_the_outlook():
     names = ("banking", "travel", "workspace")
     counts = dict.fromkeys(task_words("Book me a hotel"), ((1, 3),))
     categories = Categories(names=names, tasks=(3, 3, 3), words=counts)
-    model = load_model().replace(categories=categories)
+    model = replace(load_model(), categories=categories)
     monitor = ForesightMonitor(model)
     mixture = monitor._mixture
     assert mixture is not None
     state = monitor.start(task="Book me a hotel")
     assert state.past is not None
-    assert state.belief == (Told("", 0.0, state.past.task_words), model.space.start)
+    assert state.belief == Belief("", 0.0, state.past.task_words, (model.space.start,))
     monitor.check_pending(state, ToolCall("read_file"))
     state, _ = monitor.check(state, Step(ToolCall("read_file"), "text"))
     assert mixture.shares.cache_info().currsize == 0
     assert state.belief is not None
-    assert len(state.belief) == 3
+    assert len(state.belief.path) == 2
     outlook = monitor.outlook(state)
     assert mixture.shares.cache_info().currsize == 1
     assert outlook.violates == monitor.verdict(state).eventually
     assert monitor.categories(monitor.start(task="Book me a hotel"))[0][0] == "travel"
-    again = TrajectoryState.restore(json.loads(json.dumps(state.snapshot())), model.space)
+    again = TrajectoryState.restore(state.snapshot(), model.space)
     assert again == state
     assert monitor.outlook(again) == outlook
 
@@ -359,7 +364,7 @@ def test_a_task_counts_once_however_often_it_was_run(runs, model):
 
 def test_runs_without_a_category_and_of_other_tasks_are_not_counted(runs):
     digests = {task_digest("own", one.category, one.task) for one in runs if one.category == "mail"}
-    nameless = [one.replace(category="") for one in runs]
+    nameless = [replace(one, category="") for one in runs]
     assert getattr(counted([*runs, *nameless], digests), "names", ()) == ("mail",)
     assert counted(nameless, {task_digest("own", "", one.task) for one in runs}) is None
 
@@ -385,7 +390,7 @@ def test_adding_runs_counts_their_words_as_a_fit_on_all_runs_would(runs, catalog
 
 
 def test_adding_runs_to_a_model_that_counted_no_words_counts_none(runs, catalogue):
-    old = fit_model(runs[:60], SPACE, catalogue, threshold=0.3)[0].replace(categories=None)
+    old = replace(fit_model(runs[:60], SPACE, catalogue, threshold=0.3)[0], categories=None)
     assert update(old, office("desk", 0, 12)).model.categories is None
     plain = FitSettings(soft_categories=False)
     fitted = fit_model(runs[:60], SPACE, catalogue, plain, threshold=0.3)[0]
@@ -393,15 +398,16 @@ def test_adding_runs_to_a_model_that_counted_no_words_counts_none(runs, catalogu
 
 
 def test_thresholds_are_suggested_for_runs_of_no_category_as_they_will_be_followed(runs, model):
-    nameless = [one.replace(category="") for one in runs]
-    policy = suggest_policy(model, nameless, 0.1, model.unknown_onset)
-    monitor = LookupMonitor(model.replace(policy=policy))
+    nameless = [replace(one, category="") for one in runs]
+    observed = [(one, observe(one, SPACE, model.notion, model.unknown_onset)) for one in nameless]
+    thresholds = Maxima.along(LookupMonitor(model), observed).thresholds(0.1, 0.1)
+    monitor = LookupMonitor(replace(model, policy=Policy(5, *thresholds)))
     alarms = []
     for one in nameless:
         if not one.label.violated:
             state = monitor.begin(one)
             verdicts = [monitor.verdict(state)]
-            for move in one.moves():
+            for move in one.moves:
                 state = monitor.follow(state, move)
                 verdicts.append(monitor.verdict(state))
             alarms.append(any(verdict.alarm for verdict in verdicts))
@@ -497,14 +503,9 @@ def test_counts_that_contradict_each_other_give_probabilities_all_the_same(saved
 
 def test_a_state_survives_its_snapshot(monitor):
     state = walked(monitor, (READ, WRITE), category="mail", task=WORDS["desk"], trust=0.7)
-    again = TrajectoryState.restore(json.loads(json.dumps(state.snapshot())), SPACE)
+    again = TrajectoryState.restore(state.snapshot(), SPACE)
     assert again == state
     assert monitor.verdict(again) == monitor.verdict(state)
-
-
-def test_a_snapshot_of_an_older_version_has_no_belief(monitor):
-    old = monitor.start("mail").snapshot()[:8]
-    assert TrajectoryState.restore(old, SPACE) == monitor.start("mail")
 
 
 @pytest.mark.parametrize(
@@ -529,22 +530,23 @@ def test_a_snapshot_of_an_older_version_has_no_belief(monitor):
     ],
 )
 def test_hostile_snapshots_are_refused(monitor, belief):
-    parts = [*monitor.start("mail").snapshot()[:8], belief]
-    with pytest.raises(SnapshotError, match="category"):
-        TrajectoryState.restore(parts, SPACE)
+    *parts, _ = msgpack.decode(monitor.start("mail").snapshot())
+    with pytest.raises(SnapshotError, match="not the state of a run"):
+        TrajectoryState.restore(msgpack.encode([*parts, belief]), SPACE)
 
 
 def test_a_snapshot_with_a_part_too_many_is_refused(monitor):
+    parts = msgpack.decode(monitor.start().snapshot())
     with pytest.raises(SnapshotError, match="not the state of a run"):
-        TrajectoryState.restore([*monitor.start().snapshot(), None], SPACE)
+        TrajectoryState.restore(msgpack.encode([*parts, None]), SPACE)
 
 
 @given(
     st.sets(st.integers(0, WORD_BINS - 1), max_size=9), st.lists(st.integers(0, 59), min_size=1, max_size=65)
 )
-def test_every_belief_survives_its_snapshot(words, path):
-    belief = (Told("", 0.0, frozenset(words)), *path)
-    assert restore(json.loads(json.dumps(snapshot(belief))), SPACE) == belief
+def test_every_belief_survives_its_snapshot(monitor, words, path):
+    state = replace(monitor.start(), belief=Belief("", 0.0, frozenset(words), tuple(path)))
+    assert TrajectoryState.restore(state.snapshot(), SPACE) == state
 
 
 def same(one, other):
@@ -555,7 +557,7 @@ def same(one, other):
 
 
 def test_runs_of_unknown_category_are_scored_as_the_monitor_follows_them(model, runs):
-    nameless, _ = cases_of([one.replace(category="") for one in runs[::3]], SPACE)
+    nameless, _ = cases_of([replace(one, category="") for one in runs[::3]], SPACE)
     scored = MonitorScores("soft", LookupMonitor(model)).score(nameless)
     one_by_one = WalkedScores("soft", LookupMonitor(model)).score(nameless)
     assert (scored.within == one_by_one.within).all()
@@ -577,7 +579,7 @@ def test_a_predictor_that_is_told_nothing_is_fitted_with_categories(runs, catalo
 
 def test_moves_are_followed_alike_by_index_and_by_move(monitor):
     state = monitor.start(task=WORDS["files"])
-    assert monitor.follow(state, Move("t", WRITE, WRITE)) == monitor.advance(state, WRITE)
+    assert monitor.follow(state, Move("t", WRITE, WRITE)) == monitor.follow(state, move(WRITE))
 
 
 def test_runs_cut_off_teach_words_as_well(catalogue):

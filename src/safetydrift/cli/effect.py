@@ -113,7 +113,7 @@ def effect_of(labeler: Labeler, call: CallLine) -> Effect:
         result = msgspec.json.encode(result).decode()
     if result is None and call.error is None:
         return labeler.propose(tool_call, history)
-    return labeler.effect(Step(tool_call, result, call.error), None, history)
+    return labeler.effect(Step(tool_call, result, call.error), history)
 
 
 def told_levels(labeler: Labeler, call: CallLine, effect: Effect) -> dict[str, str]:

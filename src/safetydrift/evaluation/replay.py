@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from safetydrift.monitor.walk import walk
 from safetydrift.states.trajectory import observe
 
 if TYPE_CHECKING:
@@ -80,13 +81,12 @@ def replay(trajectory: Trajectory, monitor: LookupMonitor) -> Replay:
     trajectory
         A run labelled in the monitor's own state space.
     """
-    state = monitor.begin(trajectory)
-    positions, standing, pending = [state], [monitor.verdict(state)], []
-    for move in trajectory.moves():
-        pending.append(monitor.foresee(state, move))
-        state = monitor.follow(state, move)
+    positions, standing, pending = [], [], []
+    for state, move in walk(monitor, trajectory):
         positions.append(state)
         standing.append(monitor.verdict(state))
+        if move is not None:
+            pending.append(monitor.foresee(state, move))
     model = monitor.model
     run = observe(trajectory, model.space, model.notion, model.unknown_onset)
     return Replay(trajectory, tuple(positions), tuple(standing), tuple(pending), run.onset, run.left_out)

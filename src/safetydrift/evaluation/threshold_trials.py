@@ -18,7 +18,7 @@ from safetydrift.monitor.risk_control import kept_until, shares
 
 if TYPE_CHECKING:
     from safetydrift.markov._arrays import FloatArray, IntArray
-    from safetydrift.monitor.peaks import Peaks
+    from safetydrift.monitor.maxima import Maxima
 
 CONFIDENCE = 0.95
 SEED = 20260401
@@ -43,11 +43,11 @@ class Counted:
     caught: FloatArray
 
     @classmethod
-    def of(cls, scores: FloatArray, peaks: Peaks) -> Counted:
+    def of(cls, scores: FloatArray, maxima: Maxima) -> Counted:
         """Count the runs whose scores are given."""
-        calm = ~peaks.violated
-        runs = np.unique(peaks.task[calm], return_counts=True)[1]
-        return cls(shares(scores, peaks.task, calm), runs, shares(scores, peaks.task, peaks.violated))
+        calm = ~maxima.violated
+        runs = np.unique(maxima.task[calm], return_counts=True)[1]
+        return cls(shares(scores, maxima.task, calm), runs, shares(scores, maxima.task, maxima.violated))
 
 
 def _place(losses: FloatArray, budget: float) -> int | None:

@@ -16,6 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from safetydrift._version import __version__
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
@@ -134,10 +136,8 @@ def build_corpus(
             on_source(folder.name)
             count = _SourceCount()
             for trace in read_traces([folder]):
-                run = label_trace(trace.replace(source=folder.name), labeler, space)
-                run = run.replace(
-                    tools=tuple([tool if tool in catalogue.tools else UNCATALOGUED for tool in run.tools])
-                )
+                run = label_trace(replace(trace, source=folder.name), labeler, space)
+                run = _without_invented_names(run, catalogue)
                 writer.write(run)
                 count.add(run)
             sources[folder.name] = count.as_dict()
@@ -157,3 +157,8 @@ def build_corpus(
     }
     (output / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
     return manifest
+
+
+def _without_invented_names(run: Trajectory, catalogue: Catalogue) -> Trajectory:
+    moves = [move if move.tool in catalogue.tools else replace(move, tool=UNCATALOGUED) for move in run.moves]
+    return replace(run, moves=tuple(moves))

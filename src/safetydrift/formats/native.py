@@ -48,28 +48,6 @@ TRACE_FORMAT = "safetydrift.trace/1"
 _FAMILY = "safetydrift.trace/"
 
 
-class RecordedLabel(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """A `Label` as it stands in a file; fields that say nothing are left out."""
-
-    violated: bool | None = None
-    onset: int | None = None
-    exposure: int | None = None
-    attempt: int | None = None
-    attack: str = ""
-    goal: str = ""
-    unusable: str = ""
-    origin: str = ""
-
-    @classmethod
-    def of(cls, label: Label) -> RecordedLabel:
-        """Return the record of a label."""
-        return cls(*[getattr(label, name) for name in cls.__struct_fields__])
-
-    def label(self) -> Label:
-        """Return the label that was recorded."""
-        return Label(**{name: getattr(self, name) for name in self.__struct_fields__})
-
-
 class _Step(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     tool: str
     args: dict[str, Any] = {}
@@ -91,7 +69,7 @@ class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     model: str = ""
     prompt: str = ""
     ending: Ending = Ending.CENSORED
-    label: RecordedLabel | msgspec.UnsetType = msgspec.UNSET
+    label: Label | msgspec.UnsetType = msgspec.UNSET
     steps: list[_Step] = []
 
 
@@ -124,7 +102,7 @@ class Native:
             model=record.model,
             prompt=record.prompt,
             ending=record.ending,
-            label=Label() if isinstance(record.label, msgspec.UnsetType) else record.label.label(),
+            label=Label() if isinstance(record.label, msgspec.UnsetType) else record.label,
         )
 
 
@@ -143,7 +121,7 @@ def _record(trace: Trace) -> _Record:
         model=trace.model,
         prompt=trace.prompt,
         ending=trace.ending,
-        label=msgspec.UNSET if trace.label == Label() else RecordedLabel.of(trace.label),
+        label=msgspec.UNSET if trace.label == Label() else trace.label,
         steps=[_recorded_step(step) for step in trace.steps],
     )
 

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from math import isnan, nan
 from time import perf_counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from safetydrift.guard.decision import Decision
-from safetydrift.guard.policy import STRICTNESS, Call
+from safetydrift.guard.policy import STRICTNESS, Call, Finding
 from safetydrift.guard.safer import safer_tool
-from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, Given, Reservation
-from safetydrift.monitor.verdict import Intervention
-from safetydrift.states.trajectory import Move
-from safetydrift.trace import Step, ToolCall
-from safetydrift.value import Value, set_field
+from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, Given
+from safetydrift.monitor.session import Pending, TrajectoryState
+from safetydrift.monitor.verdict import Intervention, Verdict
+from safetydrift.trace import ToolCall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from safetydrift.guard.policy import Finding, GuardPolicy
+    from safetydrift.guard.policy import GuardPolicy
     from safetydrift.guard.redacting import Redactor
     from safetydrift.guard.session import Session
     from safetydrift.monitor.lookup import LookupMonitor
-    from safetydrift.monitor.session import TrajectoryState
-    from safetydrift.monitor.verdict import Verdict
     from safetydrift.states.effect import Effect
 
 MAX_TOOLS = 512
@@ -38,7 +38,7 @@ _ADVICE = {
 }
 
 
-class Judgement(Value):
+class Judgement(Struct, frozen=True, gc=False):
     """What one session makes of a call.
 
     Parameters
@@ -47,23 +47,21 @@ class Judgement(Value):
         What the policy says.
     position
         Where the run stands, calls under way included.
-    effect
-        What the call was taken to do.
+    pending
+        What was read of the call.
     verdict
         The finding about it.
     """
 
-    __slots__ = ("effect", "found", "position", "verdict")
     found: Finding
     position: TrajectoryState
-    effect: Effect
+    pending: Pending
     verdict: Verdict
 
-    def __init__(self, found: Finding, position: TrajectoryState, effect: Effect, verdict: Verdict) -> None:
-        set_field(self, "found", found)
-        set_field(self, "position", position)
-        set_field(self, "effect", effect)
-        set_field(self, "verdict", verdict)
+    @property
+    def effect(self) -> Effect:
+        """What the call was taken to do."""
+        return self.pending.proposal.effect
 
 
 class Judging:
@@ -92,29 +90,20 @@ class Judging:
         under
             The name under which this very call may be reserved already.
         """
-        monitor, space = self.monitor, self._space
+        monitor = self.monitor
         position = self.joined(session, under)
-        effect = monitor.labeler.propose(call, position.history)
-        index = space.effect_index(effect)
-        verdict = monitor.foresee(
-            position, Move(call.name, index, index, effect.kinds, sources=effect.sources)
-        )
+        pending = monitor.read_call(position, call)
+        verdict = monitor.foresee(position, pending.move)
         standing = monitor.verdict(position).probability if policy.asks_standing else nan
-        asked = Call(call.name, position.category, effect, verdict, standing)
-        return Judgement(policy.decide(asked, monitor.policy, space), position, effect, verdict)
+        asked = Call(call.name, position.category, pending.proposal.effect, verdict, standing)
+        return Judgement(policy.decide(asked, monitor.policy, self._space), position, pending, verdict)
 
     def joined(self, session: Session, under: str = "") -> TrajectoryState:
         """Return where a run stands if every other call that is under way does what it was taken to do."""
         position = session.position
-        for other, reservation in session.reserved.items():
+        for other, pending in session.reserved.items():
             if other != under:
-                effect = reservation.effect
-                index = self._space.effect_index(effect)
-                history = position.history
-                move = Move(reservation.tool, index, index, effect.kinds, sources=effect.sources)
-                position = self.monitor.follow(position, move)
-                if position.history is not history:
-                    position = position.replace(history=history)
+                position = self.monitor.follow(position, pending.move)
         return position
 
     def decide(  # noqa: PLR0917  # a decision holds all of it, and copying one costs more than making it
@@ -168,57 +157,44 @@ class Judging:
             call_id=call_id,
         )
 
-    def reserve(self, session: Session, call: ToolCall, under: str, effect: Effect) -> None:
+    def reserve(self, session: Session, under: str, pending: Pending) -> None:
         """Reserve a call; if too many are under way, the oldest is taken for made: nobody said that it was not."""
         reserved = session.reserved
         reserved.pop(under, None)
         if len(reserved) >= MAX_RESERVED:
             oldest = next(iter(reserved))
-            self.fold(session, reserved.pop(oldest), None, None)
+            self.advance(session, reserved.pop(oldest), None, None)
             session.settle(oldest, CONFIRMED)
-        reserved[under] = Reservation(call.name, effect)
+        reserved[under] = pending.kept()
 
-    def fold(
-        self,
-        session: Session,
-        reservation: Reservation | None,
-        result: str | None,
-        error: str | None,
-        call: ToolCall | None = None,
-    ) -> Verdict:
-        """Move a run on by a call that was made, and return the finding about where it stands then.
-
-        A call that nobody proposed or described is taken for the worst.
-        """
-        effect = None
-        if reservation is not None:
-            effect = reservation.effect
-            call = ToolCall(reservation.tool)
-        elif call is None:
-            call = ToolCall("", malformed="")
+    def advance(self, session: Session, pending: Pending, result: str | None, error: str | None) -> Verdict:
+        """Move a run on by a call that was made, and return the finding about where it stands then."""
         before = session.position
-        after, verdict = self.monitor.check(before, Step(call, result, error), effect)
+        after = self.monitor.read_result(before, pending, result, error)
         if after.past is not None and before.past is not None and len(after.past.tools) > MAX_TOOLS:
-            after = after.replace(past=after.past._replace(tools=before.past.tools))
-            verdict = self.monitor.verdict(after)
+            after = replace(after, past=after.past._replace(tools=before.past.tools))
         session.position = after
-        return verdict
+        return self.monitor.verdict(after)
+
+    def unexpected(self, session: Session, call: ToolCall | None) -> Pending:
+        """Return the reading of a call that nobody proposed; one that nobody describes is taken for the worst."""
+        return self.monitor.read_call(session.position, call or ToolCall("", malformed=""))
 
 
 def on_the_same_task(begun: TrajectoryState, whole: Session) -> TrajectoryState:
     """Return the beginning of a run that is a part of another one and works on the same task."""
     there = whole.position
     if begun.history is not None and there.history is not None:
-        heard = there.history.replace(own=(), foreign=(), instructed=(), sensitive=())
-        begun = begun.replace(history=heard)
+        heard = replace(there.history, own=(), foreign=(), instructed=(), sensitive=())
+        begun = replace(begun, history=heard)
     if begun.past is not None and there.past is not None:
-        begun = begun.replace(past=begun.past._replace(task_words=there.past.task_words))
+        begun = replace(begun, past=begun.past._replace(task_words=there.past.task_words))
     return begun
 
 
 def answer_of(decision: Decision, digest: str) -> Given:
     """Return what is remembered of a decision that was just made."""
-    return Given(digest, decision, REFUSED if decision.refused else OPEN)
+    return Given(digest, decision.kept(), REFUSED if decision.refused else OPEN)
 
 
 def after_asking(decision: Decision, outcome: Intervention, approved: bool | None, by: str) -> Decision:
@@ -237,7 +213,7 @@ def after_asking(decision: Decision, outcome: Intervention, approved: bool | Non
         reason = f"Nobody answered when asked about this call, so it is refused. {decision.reason}"
     else:
         reason = f"A person was asked and said no. Do not try to get around this. {decision.reason}"
-    return decision.replace(intervention=outcome, reason=reason.strip(), answered_by=by, repeated=False)
+    return replace(decision, intervention=outcome, reason=reason.strip(), answered_by=by, repeated=False)
 
 
 def _reason(call: ToolCall, judged: Judgement, alternative: str) -> str:

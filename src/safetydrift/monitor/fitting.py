@@ -11,14 +11,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift._version import __version__
 from safetydrift.errors import CalibrationError, ChainError, HorizonError
 from safetydrift.markov.chain import AbsorbingChain
 from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
-from safetydrift.monitor.calibration import suggest_policy
 from safetydrift.monitor.category_counts import counted
 from safetydrift.monitor.evidence import Evidence, Rows, evidence_definition, gather
+from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.maxima import Maxima
 from safetydrift.monitor.model import AGGREGATE, Model
 from safetydrift.monitor.nesting import ALL, CATEGORY, nested_arrivals, nested_kinds, nested_transitions
 from safetydrift.monitor.policy import Policy
@@ -167,7 +169,7 @@ def _usable(trajectories: Iterable[Trajectory], space: StateSpace, settings: Fit
         if run.left_out:
             used.left_out[run.left_out] += 1
         else:
-            kinds = trajectory.kinds[run.onset - 1] if run.onset else ()
+            kinds = trajectory.moves[run.onset - 1].kinds if run.onset else ()
             used.by_part[trajectory.source, trajectory.category].append((run, kinds))
             used.tasks.add((trajectory.source, trajectory.category, trajectory.task))
     if not used.by_part:
@@ -326,17 +328,23 @@ def fit_model(
     fitted = fit_chains(trajectories, space, settings)
     model = build_model(fitted, space, catalogue, Policy(horizon), provenance)
     if settings.soft_categories:
-        model = model.replace(categories=counted(trajectories, fitted.tasks))
+        model = replace(model, categories=counted(trajectories, fitted.tasks))
     if fitted.settings.hazard:
         return _with_hazard(model, trajectories, fitted.settings, threshold, goal), fitted
     if threshold is not None:
-        return model.replace(policy=Policy(horizon, threshold)), fitted
+        return replace(model, policy=Policy(horizon, threshold)), fitted
     budget = fitted.settings.false_alarm_budget
-    policy = suggest_policy(model, trajectories, budget, fitted.settings.unknown_onset)
+    seen = [(run, observe(run, space, settings.notion, settings.unknown_onset)) for run in trajectories]
+    usable = [(run, one) for run, one in seen if not one.left_out]
+    maxima = Maxima.along(LookupMonitor(model), usable)
+    policy = Policy(horizon, *maxima.thresholds(budget, budget))
     statement = (
         f"chosen so that at most {budget:.0%} of the training runs without a violation alarm; no guarantee"
     )
-    return model.replace(policy=policy, provenance={**model.provenance, "threshold": statement}), fitted
+    unknown = maxima.share_unknown()
+    if unknown > budget:
+        statement += f" ({unknown:.0%} do, for they come where no run went on from)"
+    return replace(model, policy=policy, provenance={**model.provenance, "threshold": statement}), fitted
 
 
 def _with_hazard(
@@ -351,19 +359,19 @@ def _with_hazard(
 
     hazard, tried = fit_hazard(trajectories, model.space, settings, model.policy.horizon)
     if threshold is not None:
-        return model.replace(hazard=hazard, policy=Policy(model.policy.horizon, threshold))
+        return replace(model, hazard=hazard, policy=Policy(model.policy.horizon, threshold))
     if goal is not None:
         from safetydrift.monitor.risk_control import with_thresholds  # noqa: PLC0415  # it uses this module
 
-        return with_thresholds(model.replace(hazard=hazard), tried, goal, cross_fitted=True)
+        return with_thresholds(replace(model, hazard=hazard), tried, goal, cross_fitted=True)
     budget, proposals = settings.false_alarm_budget, settings.proposal_budget
     policy = Policy(model.policy.horizon, *tried.thresholds(budget, proposals))
     statement = (
         f"chosen so that at most {budget:.0%} of the training runs without a violation alarm, and {proposals:.0%} at a "
         "proposed call, each scored by a hazard fitted on other tasks; no guarantee"
     )
-    return model.replace(
-        hazard=hazard, policy=policy, provenance={**model.provenance, "threshold": statement}
+    return replace(
+        model, hazard=hazard, policy=policy, provenance={**model.provenance, "threshold": statement}
     )
 
 

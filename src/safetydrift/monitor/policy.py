@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from enum import Enum
 from math import isnan, nan
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from safetydrift.monitor.verdict import Basis, Intervention
-from safetydrift.value import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -24,7 +26,11 @@ class Bound(Enum):
     """The upper end of the interval it lies in: little evidence then alarms sooner."""
 
 
-class Policy(Value):
+HIGHEST_THRESHOLD = 1.000001
+"""Just above certainty: no known probability alarms."""
+
+
+class Policy(Struct, frozen=True, gc=False):
     """When to intervene, and how.
 
     Parameters
@@ -33,7 +39,7 @@ class Policy(Value):
         Look this many steps ahead. The published monitor uses 5.
     threshold
         Alarm when the probability of a violation within the horizon is at least this. The published operating
-        region is 0.4 to 0.5.
+        region is 0.4 to 0.5; above 1, up to `HIGHEST_THRESHOLD`, no known probability alarms.
     pending_threshold
         The same for a proposed call, whose probability already includes what that call itself may do; the
         threshold above if not given.
@@ -51,38 +57,22 @@ class Policy(Value):
         If the horizon is below 1 or a threshold is not a probability.
     """
 
-    __slots__ = ("alarm_unseen", "bound", "horizon", "intervention", "pending_threshold", "threshold")
-    horizon: int
-    threshold: float
-    pending_threshold: float
-    intervention: Intervention
-    alarm_unseen: bool
-    bound: Bound
+    horizon: int = 5
+    threshold: float = 0.4
+    pending_threshold: float = nan
+    intervention: Intervention = Intervention.WARN
+    alarm_unseen: bool = True
+    bound: Bound = Bound.MEAN
 
-    def __init__(
-        self,
-        horizon: int = 5,
-        threshold: float = 0.4,
-        pending_threshold: float | None = None,
-        intervention: Intervention = Intervention.WARN,
-        *,
-        alarm_unseen: bool = True,
-        bound: Bound = Bound.MEAN,
-    ) -> None:
-        pending = threshold if pending_threshold is None else pending_threshold
-        if type(horizon) is not int or horizon < 1:
-            raise ValueError(f"a horizon is at least 1 step, got {horizon!r}")
-        for value in (threshold, pending):
-            if not 0.0 <= value <= 1.0:
+    def __post_init__(self) -> None:
+        """Check the parts; a threshold for proposals that is not given is that for standings."""
+        if isnan(self.pending_threshold):
+            force_setattr(self, "pending_threshold", self.threshold)
+        if type(self.horizon) is not int or self.horizon < 1:
+            raise ValueError(f"a horizon is at least 1 step, got {self.horizon!r}")
+        for value in (self.threshold, self.pending_threshold):
+            if not 0.0 <= value <= HIGHEST_THRESHOLD:
                 raise ValueError(f"a threshold is a probability between 0 and 1, got {value}")
-        self._fill(
-            horizon=horizon,
-            threshold=threshold,
-            pending_threshold=pending,
-            intervention=intervention,
-            alarm_unseen=alarm_unseen,
-            bound=bound,
-        )
 
     def compared(self, probability: float, high: float = nan) -> float:
         """Return the figure that thresholds are compared with.

@@ -14,18 +14,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift.errors import ModelFileError
 from safetydrift.monitor.foresight import monitor_for
-from safetydrift.monitor.intervals import MOST_BETWEEN, LinkSpread
+from safetydrift.monitor.hazard import LinkSpread
+from safetydrift.monitor.intervals import MOST_BETWEEN
+from safetydrift.monitor.walk import walk
 from safetydrift.states.trajectory import VIOLATED, observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
-    from safetydrift.monitor.hazard import Hazard
-    from safetydrift.monitor.intervals import Spread
+    from safetydrift.monitor.hazard import Hazard, Spread
     from safetydrift.monitor.model import Model
     from safetydrift.states.trajectory import Trajectory
 
@@ -84,17 +86,14 @@ def said_of(model: Model, trajectories: Iterable[Trajectory]) -> tuple[Said, Sai
     rest: tuple[list[tuple[int, bool, int]], list[tuple[int, bool, int]]] = ([], [])
     for number, run in enumerate(trajectories):
         seen = observe(run, model.space, model.notion, model.unknown_onset)
-        moves = [] if seen.left_out else list(run.moves())
-        state = monitor.begin(run)
-        for step in range(len(seen.states)):
+        for step, (state, move) in enumerate(walk(monitor, run, len(seen.states))):
             left = never if seen.onset is None else seen.onset - step
             verdict = monitor.verdict(state)
             sides[0].append((*verdict.within[1:], verdict.eventually))
             rest[0].append((left, seen.end == VIOLATED, number))
-            if step < len(moves):
-                sides[1].append(monitor.foresee(state, moves[step]).within[1:])
+            if move is not None:
+                sides[1].append(monitor.foresee(state, move).within[1:])
                 rest[1].append((left, seen.end == VIOLATED, number))
-                state = monitor.follow(state, moves[step])
     widths = model.max_horizon + 1, model.max_horizon
     return _said(sides[0], rest[0], widths[0]), _said(sides[1], rest[1], widths[1])
 
@@ -207,7 +206,8 @@ def corrected(model: Model, trajectories: Iterable[Trajectory]) -> tuple[Hazard,
         side: tuple(_link(*found) for found in zip(links[side], before[side], after[side], strict=True))
         for side in links
     }
-    result = hazard.replace(
+    result = replace(
+        hazard,
         within=changed["standing"][:n],
         eventually=changed["standing"][n],
         proposed=changed["proposal"],
@@ -279,7 +279,7 @@ def _narrowed(
         for side in links
     }
     standing = found["standing"]
-    return spread.replace(within=standing[:-1], eventually=standing[-1], proposed=found["proposal"])
+    return replace(spread, within=standing[:-1], eventually=standing[-1], proposed=found["proposal"])
 
 
 def _link(link: tuple[float, float], before: Correction, after: Correction) -> tuple[float, float]:

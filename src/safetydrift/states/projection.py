@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
 from safetydrift.errors import SpaceError, SpaceMismatchError
 from safetydrift.states.trajectory import fold
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
@@ -46,9 +49,10 @@ def project(run: Trajectory, effect_of: tuple[int, ...], space: StateSpace) -> T
     space
         The space to read the run in.
     """
-    effects = tuple([effect_of[effect] for effect in run.effects])
-    return run.replace(
-        effects=effects,
-        proposed=tuple([effect_of[effect] for effect in run.proposed]),
-        states=fold(space, effects),
+    moves = tuple(
+        [
+            replace(move, proposed=effect_of[move.proposed], effect=effect_of[move.effect])
+            for move in run.moves
+        ]
     )
+    return replace(run, moves=moves, states=fold(space, [move.effect for move in moves]))

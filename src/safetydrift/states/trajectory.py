@@ -7,13 +7,16 @@ by the source's own *label* at its onset. `observe` reads a trajectory under one
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
+from safetydrift.states.bounded import Count, Word
 from safetydrift.trace import Ending, Label
-from safetydrift.value import Value, set_field
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Sequence
+    from typing import Self
 
     from safetydrift.states.space import StateSpace
 
@@ -38,170 +41,116 @@ class UnknownOnset(Enum):
     """Do not use the run."""
 
 
-class Move(Value):
-    """One call of a run, as far as the future is foreseen from it.
+class Move(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """One call of a run in numbers: all that the future is foreseen from, and nothing of its text.
 
     Parameters
     ----------
     tool
-        The tool's name.
+        The tool's name; empty if it is not known.
     proposed, effect
-        Index of the effect it was proposed with, and of the one it had; the same for a call not yet made.
+        Index of the effect it was proposed with, and of the one it had: they differ where the result changed the
+        picture (the call failed). The same for a call not yet made.
     kinds
-        The kinds of violation it would complete, as proposed.
-    orders
-        The words of what its result said to the agent as if it gave orders (`Trajectory.orders`).
+        The kinds of violation it would complete, as proposed (`Effect.kinds`).
+    injected
+        The words of instructions that its result was found to hold, as `task_words` gives them; empty for most.
     sources
-        Where the words of its arguments come from (`Effect.sources`).
+        Where the words of its arguments come from (`safetydrift.effects.proposal.Proposal.sources`).
     heard
-        The words that the user has said since, himself or through a file (`Trajectory.heard`).
+        The words that the user has said between it and the next, or that stood in a file that they said the task
+        stands in; empty for most.
     """
 
-    __slots__ = ("effect", "heard", "kinds", "orders", "proposed", "sources", "tool")
     tool: str
-    proposed: int
-    effect: int
-    kinds: tuple[str, ...]
-    orders: tuple[int, ...]
-    sources: int
-    heard: tuple[int, ...]
-
-    def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
-        self,
-        tool: str,
-        proposed: int,
-        effect: int,
-        kinds: tuple[str, ...] = (),
-        orders: tuple[int, ...] = (),
-        sources: int = 0,
-        heard: tuple[int, ...] = (),
-    ) -> None:
-        set_field(self, "tool", tool)
-        set_field(self, "proposed", proposed)
-        set_field(self, "effect", effect)
-        set_field(self, "kinds", kinds)
-        set_field(self, "orders", orders)
-        set_field(self, "sources", sources)
-        set_field(self, "heard", heard)
+    proposed: Count
+    effect: Count
+    kinds: tuple[str, ...] = ()
+    injected: tuple[Word, ...] = ()
+    sources: Count = 0
+    heard: tuple[Word, ...] = ()
 
 
-class Trajectory(Value):
-    """A run as the mathematics sees it: effects and states by index, nothing of its text.
+class Trajectory(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """A run as the mathematics sees it: calls and states in numbers, nothing of its text.
 
     Parameters
     ----------
     id, source, task, category, model, ending, label
         As in `Trace`.
-    tools
-        Tool name per step.
-    effects
-        Effect index per step, as it turned out.
-    proposed
-        Effect index per step as it looked before the call was made; equal to ``effects`` unless a result
-        changed the picture (the call failed).
+    moves
+        Its calls, in order.
     states
-        State indices before the first step and after each: one more than there are steps.
-    kinds
-        Per step, the kinds of violation that the proposed call would complete (`Effect.kinds`).
+        State indices before the first call and after each: one more than there are calls.
     words
         The words of the task, as `task_words` gives them.
-    orders
-        Per step, the words of what its result said to the agent as if it gave orders, in the same form; empty for most.
-    sources
-        Per step, where the words of the proposed call's arguments come from (`Effect.sources`).
-    heard
-        Per step, the words that the user has said between it and the next, himself or through a file that he said
-        the task stands in; in the same form, and empty for most.
     """
 
-    __slots__ = (
-        "category",
-        "effects",
-        "ending",
-        "heard",
-        "id",
-        "kinds",
-        "label",
-        "model",
-        "orders",
-        "proposed",
-        "source",
-        "sources",
-        "states",
-        "task",
-        "tools",
-        "words",
-    )
     id: str
-    source: str
-    task: str
-    category: str
-    model: str
-    tools: tuple[str, ...]
-    effects: tuple[int, ...]
-    proposed: tuple[int, ...]
-    states: tuple[int, ...]
-    kinds: tuple[tuple[str, ...], ...]
-    words: tuple[int, ...]
-    orders: tuple[tuple[int, ...], ...]
-    sources: tuple[int, ...]
-    heard: tuple[tuple[int, ...], ...]
-    ending: Ending
-    label: Label
+    moves: tuple[Move, ...]
+    states: tuple[Count, ...]
+    words: tuple[Word, ...] = ()
+    source: str = ""
+    task: str = ""
+    category: str = ""
+    model: str = ""
+    ending: Ending = Ending.CENSORED
+    label: Label = Label()
 
-    def __init__(
-        self,
+    @classmethod
+    def of_columns(
+        cls,
         id: str,  # noqa: A002
         *,
-        states: tuple[int, ...],
-        effects: tuple[int, ...],
-        proposed: tuple[int, ...] | None = None,
-        kinds: tuple[tuple[str, ...], ...] = (),
-        words: tuple[int, ...] = (),
-        orders: tuple[tuple[int, ...], ...] = (),
-        sources: tuple[int, ...] = (),
-        heard: tuple[tuple[int, ...], ...] = (),
-        tools: tuple[str, ...] = (),
-        source: str = "",
-        task: str = "",
-        category: str = "",
-        model: str = "",
-        ending: Ending = Ending.CENSORED,
-        label: Label | None = None,
-    ) -> None:
-        self._fill(
-            id=id,
-            source=source,
-            task=task,
-            category=category,
-            model=model,
-            tools=tools,
-            effects=effects,
-            proposed=effects if proposed is None else proposed,
-            states=states,
-            kinds=kinds or ((),) * len(effects),
-            words=words,
-            orders=orders or ((),) * len(effects),
-            sources=sources or (0,) * len(effects),
-            heard=heard or ((),) * len(effects),
-            ending=ending,
-            label=Label() if label is None else label,
+        states: Sequence[int],
+        effects: Sequence[int],
+        proposed: Sequence[int] = (),
+        tools: Sequence[str] = (),
+        kinds: Sequence[tuple[str, ...]] = (),
+        injected: Sequence[tuple[int, ...]] = (),
+        sources: Sequence[int] = (),
+        heard: Sequence[tuple[int, ...]] = (),
+        **rest: Any,
+    ) -> Self:
+        """Return a run from what is known of each of its calls, by column; the rest as for the class.
+
+        A column that is left out says nothing of any call; every call then did as it was proposed.
+        """
+        n = len(effects)
+        columns = (
+            tools or ("",) * n,
+            proposed or effects,
+            effects,
+            kinds or ((),) * n,
+            injected or ((),) * n,
+            sources or (0,) * n,
+            heard or ((),) * n,
         )
+        moves = [Move(*row) for row in zip(*columns, strict=True)]
+        return cls(id, tuple(moves), tuple(states), **rest)
 
     @property
     def n_steps(self) -> int:
         """Number of tool calls."""
-        return len(self.effects)
+        return len(self.moves)
 
-    def moves(self) -> Iterator[Move]:
-        """Yield every call, in order."""
-        tools = self.tools or ("",) * len(self.effects)
-        return map(
-            Move, tools, self.proposed, self.effects, self.kinds, self.orders, self.sources, self.heard
-        )
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Tool name per call."""
+        return tuple([move.tool for move in self.moves])
+
+    @property
+    def effects(self) -> tuple[int, ...]:
+        """Effect index per call, as it turned out."""
+        return tuple([move.effect for move in self.moves])
+
+    @property
+    def proposed(self) -> tuple[int, ...]:
+        """Effect index per call, as it was proposed."""
+        return tuple([move.proposed for move in self.moves])
 
 
-class ObservedRun(Value):
+class ObservedRun(Struct, frozen=True, gc=False):
     """What a chain may learn from one run under one notion of violation.
 
     Parameters
@@ -216,20 +165,10 @@ class ObservedRun(Value):
         Why the run cannot be used; empty when it can. A run left out has no states.
     """
 
-    __slots__ = ("arrival", "end", "left_out", "states")
-    states: tuple[int, ...]
-    end: str | None
-    arrival: int | None
-    left_out: str
-
-    def __init__(
-        self,
-        states: tuple[int, ...] = (),
-        end: str | None = None,
-        arrival: int | None = None,
-        left_out: str = "",
-    ) -> None:
-        self._fill(states=states, end=end, arrival=arrival, left_out=left_out)
+    states: tuple[int, ...] = ()
+    end: str | None = None
+    arrival: int | None = None
+    left_out: str = ""
 
     @property
     def onset(self) -> int | None:

@@ -31,7 +31,7 @@ SPACE = StateSpace(
 
 def make(*states: int, onset=None, task="task", category="here", source="lab", model="m", **extra):
     """A finished run through the given states after the start."""
-    return Trajectory(
+    return Trajectory.of_columns(
         extra.pop("id", f"{source}/{category}/{task}/{model}/{states}"),
         states=(0, *states),
         effects=states,

@@ -37,15 +37,15 @@ def numbers_by_hand(run, step, space):
         step,
         ago(lambda call: run.states[call] != run.states[call - 1]),
         ago(raised),
-        sum(bool(run.orders[call]) for call in range(step)),
-        ago(lambda call: bool(run.orders[call - 1])),
+        sum(bool(run.moves[call].injected) for call in range(step)),
+        ago(lambda call: bool(run.moves[call - 1].injected)),
     ]
     for place, dimension in enumerate(space.dimensions):
         levels = [space.digits(effect)[place] for effect in run.effects[:step]]
         numbers += [levels.count(level) for level in range(1, len(dimension.levels))]
     for kind in KINDS:
-        numbers.append(int(step > 0 and kind in run.kinds[step - 1]))
-        numbers.append(sum(kind in kinds for kinds in run.kinds[:step]))
+        numbers.append(int(step > 0 and kind in run.moves[step - 1].kinds))
+        numbers.append(sum(kind in move.kinds for move in run.moves[:step]))
     return numbers
 
 
@@ -91,7 +91,7 @@ def test_a_proposal_adds_the_proposed_call_and_not_what_came_of_it():
 
 
 def test_words_of_the_task_and_of_orders_so_far_are_columns():
-    case = made(1, 1, words=(3, 7), orders=((9,), (3,)))
+    case = made(1, 1, words=(3, 7), injected=((9,), (3,)))
     matrix = Features.of(CaseSet([case]), PAPER).points(CaseSet([case])).sparse()
     last = matrix[:, -2 * WORD_BINS :].toarray() > 0
     assert [np.flatnonzero(row).tolist() for row in last] == [

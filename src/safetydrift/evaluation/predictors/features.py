@@ -242,7 +242,7 @@ class _Builder:
         bit = {kind: 1 << place for place, kind in enumerate(KINDS)}
         return self._per_call(
             [
-                [sum(bit.get(kind, 0) for kind in kinds) for kinds in case.run.kinds]
+                [sum(bit.get(kind, 0) for kind in move.kinds) for move in case.run.moves]
                 for case in self.cases.cases
             ]
         )
@@ -251,7 +251,10 @@ class _Builder:
     def _orders(self) -> list[tuple[int, ...]]:
         """The words of orders in the result of the latest call, at each point."""
         return list(
-            chain.from_iterable(((), *case.run.orders[: case.n_points - 1]) for case in self.cases.cases)
+            chain.from_iterable(
+                ((), *[move.injected for move in case.run.moves[: case.n_points - 1]])
+                for case in self.cases.cases
+            )
         )
 
     @cached_property

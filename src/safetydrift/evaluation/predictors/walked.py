@@ -10,6 +10,7 @@ import numpy as np
 from safetydrift.evaluation.predictors.walks import projected
 from safetydrift.evaluation.scores import HORIZONS, Scores
 from safetydrift.monitor.verdict import Basis
+from safetydrift.monitor.walk import walk
 
 if TYPE_CHECKING:
     from safetydrift.evaluation.cases import CaseSet
@@ -43,18 +44,14 @@ class WalkedScores:
         within: list[list[float]] = []
         alarm, pending, pending_alarm = [], [], []
         for case in cases.cases:
-            state = monitor.begin(case.run)
-            moves = case.run.moves()
-            for point in range(case.n_points):
+            for point, (state, move) in enumerate(walk(monitor, case.run, case.n_points)):
                 standing = monitor.verdict(state)
                 within.append([_within(standing, horizon) for horizon in HORIZONS])
                 alarm.append(standing.alarm)
-                if point < case.n_proposals:
-                    move = next(moves)
+                if move is not None and point < case.n_proposals:
                     proposed = monitor.foresee(state, move)
                     pending.append(_within(proposed, proposed.horizon))
                     pending_alarm.append(proposed.alarm)
-                    state = monitor.follow(state, move)
         return Scores(
             self.name,
             np.array(within).reshape(-1, len(HORIZONS)),

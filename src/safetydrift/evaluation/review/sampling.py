@@ -13,7 +13,7 @@ from heapq import heapify, heappop, heappush, heapreplace
 from math import inf, sqrt
 from typing import TYPE_CHECKING, NamedTuple
 
-from safetydrift.effects.history import History
+from safetydrift.effects.labeling import read_steps
 from safetydrift.evaluation.review.excerpt import visible
 
 if TYPE_CHECKING:
@@ -103,14 +103,8 @@ def labelled_steps(
     trace: Trace, labeler: Labeler, moment: Moment = Moment.PROPOSED
 ) -> Iterator[tuple[Step, Effect]]:
     """Yield every step of a trace with what the program says of it, in view of the run so far."""
-    history = History().hears(trace.prompt) if trace.prompt else History()
-    for step in trace.steps:
-        if step.said:
-            history = history.hears(step.said)
-        proposed = labeler.propose(step.call, history)
-        done = labeler.effect(step, proposed, history)
-        yield step, done if moment is Moment.DONE else proposed
-        history = labeler.remember(history, step, done)
+    for read in read_steps(trace, labeler):
+        yield read.step, read.effect if moment is Moment.DONE else read.proposal.effect
 
 
 def tool_name(step: Step) -> str:
