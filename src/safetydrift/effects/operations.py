@@ -17,6 +17,7 @@ from safetydrift.states.operations import (
     ROLES,
     Operation,
 )
+from safetydrift.states.task_words import writable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,17 @@ class Operations:
         if len(found) > MAX_OPERATIONS:
             worst = sorted(range(len(found)), key=lambda at: -found[at].certainty)[:MAX_OPERATIONS]
             found = [found[at] for at in sorted(worst)]
-        return tuple(found)
+        return tuple(map(_writable, found))
+
+
+def _writable(operation: Operation) -> Operation:
+    """Return an operation that can be written down, whatever characters it was made of."""
+    target, note, carries = operation.target, operation.note, operation.carries
+    if target.isascii() and note.isascii() and all(map(str.isascii, carries)):
+        return operation
+    return msgspec.structs.replace(
+        operation, target=writable(target), note=writable(note), carries=tuple(map(writable, carries))
+    )
 
 
 def _several(texts: Iterable[str]) -> tuple[str, ...]:

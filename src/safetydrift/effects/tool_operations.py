@@ -169,7 +169,7 @@ def _unpacked(text: str) -> dict[str, object] | list[object] | None:
         return None
     try:
         value = _DECODER.decode(text)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
     return value if isinstance(value, dict | list) else None
 
