@@ -41,6 +41,8 @@ class Readers:
             reader = getattr(import_module(f"safetydrift.effects.languages.{module}"), name)
             if module == "scripts":
                 reader = reader(language)
+            if language == "powershell":
+                reader = import_module("safetydrift.effects.languages.powershell").with_programs(reader)
             self._loaded[language] = reader
         return reader
 

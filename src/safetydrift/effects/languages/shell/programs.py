@@ -32,6 +32,7 @@ from safetydrift.effects.languages.shell.reach import (
 )
 from safetydrift.effects.languages.shell.searches import FOUND, found_by
 from safetydrift.effects.languages.shell.values import Carried, Computed, Fed, file_key, joined, like
+from safetydrift.effects.languages.shell.windows import powershell_code
 from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
@@ -56,8 +57,7 @@ _MAX_LINES = 64
 _MAX_SESSION = 4096
 _VERSION = re.compile(r"[-.]?\d{1,3}(?:\.\d{1,3}){0,3}$")
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([\w.+\-]+)")
-
-
+_HIDDEN = "run code that an encoding hides"
 _RUN = Harm("run", role="command")
 
 
@@ -291,6 +291,13 @@ class Programs(Expander):
     def _looked_through(self, entry: ProgramEntry, words: list[str], start: int, fed: Fed | None) -> bool:
         """Read what a program runs in turn; False if there is nothing to read."""
         operand = start + entry.skip
+        given = powershell_code(words) if entry.language == "powershell" else None
+        if given is not None:
+            code, encoded = given
+            if encoded:
+                self.reading.brings_code([" ".join(words)], _HIDDEN)
+            self._code(entry.language, code)
+            return True
         read = bool(entry.code) and self._options(entry, words, start)
         if entry.evaluates and operand < len(words):
             self._code("shell", joined(words[operand:], " "))
@@ -387,7 +394,7 @@ class Programs(Expander):
     def _decoded(self, fed: Fed) -> None:
         """Add that code is run that an encoding hid."""
         if fed.words and fed.words[0].rpartition("/")[2] in self.reading.catalogue.shell.decoders:
-            self.reading.brings_code([" ".join(fed.words)], "run code that an encoding hides")
+            self.reading.brings_code([" ".join(fed.words)], _HIDDEN)
 
     def _code_file(self, entry: ProgramEntry, path: str, operands: list[str]) -> bool:
         if isinstance(path, Computed) and path.startswith(("$(", "`")):
@@ -413,7 +420,7 @@ class Programs(Expander):
             bare = text.startswith(("$", "`"))
             if bare or isinstance(text, Carried):
                 self.reading.hides(f"runs {shown(text)}, which is put together while running")
-            if bare and language != "shell":
+            if bare and language not in {"shell", "powershell"}:
                 return
         self._nested(language, text)
 
