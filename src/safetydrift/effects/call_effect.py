@@ -69,7 +69,8 @@ class CallEffects:
             effect = because(effect, "the arguments could not be decoded, but do not matter")
         if effect.operations:
             return effect
-        return replace(effect, operations=self._operations(call, entry, effect))
+        effect = replace(effect, operations=self._operations(call, entry, effect))
+        return self._with_paths(effect) if entry is None else effect
 
     def language(self, call: ToolCall) -> str:
         """Return the language of the text that a call runs; empty if it runs none."""
@@ -97,6 +98,19 @@ class CallEffects:
         if harm is None or not harm.action:
             harm = self._derived(effect)
         return tool_operations(self.catalogue, self.boundary, harm, targets, args)
+
+    def _with_paths(self, effect: Effect) -> Effect:
+        """Return the effect of a tool nobody listed with what the paths tell that it is given."""
+        ranks, reasons = self.catalogue.scales.ranks(effect), list(effect.reasons)
+        for operation in effect.operations:
+            told = self._by_path(operation.target) if operation.role == "path" else None
+            if told is not None:
+                ranks = join(ranks, told.ranks)
+                reasons.append(f"{shown(operation.target)}: {told.note}")
+        if len(reasons) == len(effect.reasons):
+            return effect
+        raised = replace(effect, levels=self.catalogue.scales.pairs(ranks), reasons=tuple(reasons))
+        return with_leak(raised, self.catalogue)
 
     def _derived(self, effect: Effect) -> Harm:
         """Return what a call does, as far as its effect tells it."""

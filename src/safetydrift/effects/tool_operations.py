@@ -12,7 +12,17 @@ import msgspec
 
 from safetydrift.effects.catalogue.harms import Harm
 from safetydrift.effects.history.provenance import scalars
-from safetydrift.effects.operations import LIKELY, MAX_TARGET, NONE, POSSIBLE, Operation, Operations
+from safetydrift.effects.operations import (
+    CERTAIN,
+    LIKELY,
+    MAX_CARRIED,
+    MAX_TARGET,
+    NONE,
+    POSSIBLE,
+    Operation,
+    Operations,
+)
+from safetydrift.effects.recording import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,6 +60,10 @@ _SHAPES = (
 _BETWEEN = re.compile(r"[,;\r\n]")
 _DECODER = msgspec.json.Decoder()
 _RECEIVING = frozenset(("recipient", "host", "account"))
+_ADDRESSED = _RECEIVING | {"person"}
+_HANDED = frozenset(("path", "resource"))
+_HANDING = frozenset(("send", "publish", "grant"))
+_ADDRESSING = frozenset(("exfiltration", "access"))
 _OF_KINDS = {
     "destructive_action": Harm("delete", "destruction", POSSIBLE),
     "integrity": Harm("edit", "integrity", POSSIBLE),
@@ -81,9 +95,12 @@ def tool_operations(
     values = list(_values(args))
     named = [(role, value) for role, names in targets for name, value in values if name in names]
     chosen = named or list(_guessed(catalogue, values))
-    attached = tuple([value for role, value in chosen if role == "path"])
+    attached = tuple([(role, value) for role, value in chosen if role in _HANDED])
+    addressed = harm.harm in _ADDRESSING and any(role in _ADDRESSED for role, _ in chosen)
     for role, value in chosen[:MAX_VALUES]:
-        found.add(_operation(where, harm, role, value, attached))
+        # Where somebody is addressed, the harm is that it is they; what they are given is no second one.
+        meant = harm if role in _ADDRESSED or not addressed else Harm(harm.action, role=harm.role)
+        found.add(_operation(where, meant, role, value, attached))
     if not found:
         found.add(_operation(where, harm, harm.role, "", ()))
     return found.kept()
@@ -111,7 +128,7 @@ _RUNS = 2
 
 
 def _operation(
-    where: tuple[Places, Boundary], harm: Harm, role: str, value: str, attached: tuple[str, ...]
+    where: tuple[Places, Boundary], harm: Harm, role: str, value: str, attached: Sequence[tuple[str, str]]
 ) -> Operation:
     """Return what is done to one value; what a path is tells more than the tool does."""
     places, boundary = where
@@ -129,11 +146,25 @@ def _operation(
         and boundary.inside(value)
     ):
         certainty = NONE
-    carries = attached if harm.action in {"send", "publish"} and role != "path" else ()
-    if carries and harm.harm == "exfiltration" and certainty:
-        certainty = max(certainty, LIKELY)
-    note = harm.words(target or "something") if certainty else ""
-    return Operation(harm.action, target, role, harm.harm if certainty else "", certainty, note, carries[:8])
+    handed = (
+        [one[:MAX_TARGET] for _, one in attached] if harm.action in _HANDING and role in _ADDRESSED else []
+    )
+    note = harm.words(target or "something")
+    files = [one[:MAX_TARGET] for kind, one in attached if kind == "path"] if handed else []
+    if files and certainty and harm.harm == "exfiltration":
+        secret = any(places.read(file).certainty >= LIKELY for file in files)
+        certainty = max(certainty, CERTAIN if secret else LIKELY)
+        more = f" and {len(files) - 1} more" if len(files) > 1 else ""
+        note = f"send the content of {shown(files[0])}{more} to {shown(target)}"
+    return Operation(
+        harm.action,
+        target,
+        role,
+        harm.harm if certainty else "",
+        certainty,
+        note if certainty else "",
+        tuple(handed[:MAX_CARRIED]),
+    )
 
 
 def _of_path(places: Places, action: str, path: str) -> Harm | None:
