@@ -281,7 +281,7 @@ class Reading(Recorder):
             return False
         self.add(entry.ranks, f"{shown(path)}: {entry.note}")
         if " " not in path and "://" not in path:
-            place = self.located(path)
+            place = self.located(path.rpartition("=@")[2])
             harm = self.catalogue.places.read(place)
             if harm.certainty >= LIKELY:
                 self.does(harm, place, action="read", certainty=POSSIBLE)

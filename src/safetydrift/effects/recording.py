@@ -156,13 +156,12 @@ class Recorder:
         """Return a path with the directory it starts from, where that is known."""
         if not self.directory or path[:1] in _ROOTS or "://" in path or path[1:2] == ":":
             return path
-        return normpath(f"{self.directory}/{path}") + ("/" if path.endswith("/") else "")
+        return normpath(f"{self.directory.rstrip('/')}/{path}") + ("/" if path.endswith("/") else "")
 
     def takes(self, place: str) -> None:
         """Add that a file is read, whose content goes wherever this part sends it."""
         self.taken.append(place)
-        if place in self.origins:
-            self.taken += self.origins[place]
+        self.taken += self.made_of(place)
         harm = self.catalogue.places.read(place)
         if harm.certainty:
             self.does(harm, place, action="read")
@@ -202,9 +201,13 @@ class Recorder:
     def comes_from(self, path: str, sources: tuple[str, ...]) -> None:
         """Note what a file that was written is made of."""
         if sources and len(self.origins) < _MAX_ORIGINS:
-            before = self.origins.get(path, ())
-            self.origins[path] = tuple(dict.fromkeys((*before, *sources)))[:MAX_CARRIED]
-            self.operations.carry(path, self.origins[path])
+            made_of = tuple(dict.fromkeys((*self.made_of(path), *sources)))[:MAX_CARRIED]
+            self.origins[_plain(path)] = made_of
+            self.operations.carry(path, made_of)
+
+    def made_of(self, place: str) -> tuple[str, ...]:
+        """Return what a file is made of that was written here."""
+        return self.origins.get(_plain(place), ())
 
     def gives(self, command: str, *, secret: bool = False) -> None:
         """Note that a command prints something that does not come from a file.
@@ -224,7 +227,7 @@ class Recorder:
     def starts(self, path: str) -> None:
         """Add that a program or script of the host is started, which may have been fetched before."""
         place = self.located(path)
-        fetched = [source for source in self.origins.get(place, ()) if "://" in source]
+        fetched = [source for source in self.made_of(place) if "://" in source]
         if fetched:
             self.brings_code(fetched, f"run {shown(path)}, fetched from {shown(fetched[0])}")
         self.operations.add(Operation("run", place[:MAX_TARGET], "path"))
@@ -246,7 +249,7 @@ class Recorder:
         if path.startswith("<("):
             path = ""
         self.shells = self.shells or self.code
-        taken = self.origins.get(self.located(path), ()) if path else self.taken
+        taken = self.made_of(self.located(path)) if path else self.taken
         fetched = [source for source in taken if "://" in source]
         if fetched:
             self.brings_code(fetched, certainty=CERTAIN if self.exact else LIKELY)
@@ -285,6 +288,12 @@ class Recorder:
         more = f" and {len(carries) - 1} more" if len(carries) > 1 else ""
         words = f"send {what}{more} to {shown(address) or 'the network'}"
         self.note(action, address, role, ("exfiltration", certainty, words), carries)
+
+    def has_deleted(self, host: str, address: str) -> None:
+        """Add that a host is asked to delete something."""
+        certainty = POSSIBLE if self.boundary.place(host) == HERE else LIKELY
+        words = f"ask {shown(address) or 'a server'} to delete something"
+        self.note("delete", address, "host", ("destruction", certainty, words))
 
     def _leak(self, host: str, carries: Sequence[str], least: int) -> int:
         """Return how certain it is that what goes to a host is no business of it."""
@@ -327,6 +336,11 @@ def would(reason: str) -> str:
         if verb.endswith(end):
             return f"{verb[: -len(end)]}{stem}{blank}{rest}"
     return reason
+
+
+def _plain(path: str) -> str:
+    """Return a path without what says that it starts here."""
+    return path.removeprefix("./")
 
 
 def shown(text: str) -> str:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from safetydrift.effects.boundary import HERE, METADATA, OUTSIDE
+from safetydrift.effects.boundary import METADATA, OUTSIDE
 from safetydrift.effects.languages.addresses import split_address
 from safetydrift.effects.languages.carried import carried, unquoted
-from safetydrift.effects.operations import LIKELY, POSSIBLE
 from safetydrift.effects.reading import UnreadableError
 
 TYPE_CHECKING = False
@@ -160,9 +159,7 @@ def _read_request(reading: Reading, request: Request, url: str) -> None:
 def _read_change(reading: Reading, request: Request, address: Address, shown: str) -> None:
     """Add that a request hands something over, or has something deleted."""
     if request.method == "delete" and reading.tells(address.host, shown):
-        here = reading.boundary.place(address.host) == HERE
-        words = f"ask {shown} to delete something"
-        reading.note("delete", shown, "host", ("destruction", POSSIBLE if here else LIKELY, words))
+        reading.has_deleted(address.host, shown)
     if request.method != "delete" or request.has_body or request.files:
         reading.sends(address.host, shown)
 

@@ -324,11 +324,16 @@ class Judge:
     # -- the network --------------------------------------------------------------------------------------
 
     def _network(self, deed: Deed, name: str, call: Call | None, operands: Values) -> None:
-        if call is not None and self._option(deed, call, "method", "") in {"DELETE", "delete"}:
-            self.reading.act("deletes", f"{name} deletes")
+        deletes = name.partition(":")[0].endswith(".delete") or (
+            call is not None and self._option(deed, call, "method", "") in {"DELETE", "delete"}
+        )
+        if deletes:
+            self.reading.reaches("deletes", f"{name} deletes")
         hands_over = deed.act == "sends" or (deed.act != "connects" and self._hands_over(deed, call))
         for operand in operands:
             for address in _paths(operand)[:1]:
+                if deletes:
+                    self.reading.has_deleted(host_of(address), _readable(address))
                 self._asks(deed, name, address, hands_over=hands_over or HOLE in address.partition("?")[2])
 
     def _asks(self, deed: Deed, name: str, address: str, *, hands_over: bool) -> None:

@@ -82,7 +82,7 @@ class Expander(ABC):
             return [self.written(node)]
         elif kind == "string":
             spread = self._spread(node)
-            return [self._only(self._quoted(node))] if spread is None else spread
+            return list(self._quoted(node)) if spread is None else spread
         pieces = self._pieces(node)
         words = self._split(pieces)
         if kind == "concatenation" and any("{" in word for word in words):

@@ -291,12 +291,7 @@ class Programs(Expander):
     def _looked_through(self, entry: ProgramEntry, words: list[str], start: int, fed: Fed | None) -> bool:
         """Read what a program runs in turn; False if there is nothing to read."""
         operand = start + entry.skip
-        given = powershell_code(words) if entry.language == "powershell" else None
-        if given is not None:
-            code, encoded = given
-            if encoded:
-                self.reading.brings_code([" ".join(words)], _HIDDEN)
-            self._code(entry.language, code)
+        if self._of_windows_shell(entry, words, operand):
             return True
         read = bool(entry.code) and self._options(entry, words, start)
         if entry.evaluates and operand < len(words):
@@ -309,6 +304,20 @@ class Programs(Expander):
             self._code(entry.language, words[operand])
             return True
         return read or self._script(entry, words, start, fed)
+
+    def _of_windows_shell(self, entry: ProgramEntry, words: list[str], operand: int) -> bool:
+        """Read the code that a shell of Windows is given on its command line; False if it is none or has none."""
+        if entry.language == "cmd" and operand < len(words):
+            self._code("cmd", joined(words[operand:], " "))
+            return True
+        given = powershell_code(words) if entry.language == "powershell" else None
+        if given is None:
+            return False
+        code, encoded = given
+        if encoded:
+            self.reading.brings_code([" ".join(words)], _HIDDEN)
+        self._code(entry.language, code)
+        return True
 
     def _effect(self, entry: ProgramEntry, words: list[str], start: int, *, read: bool) -> ProgramCase | None:
         """Add what the entry says, in the case that holds; return the case."""
@@ -492,10 +501,11 @@ def _effect_of(entry: ProgramEntry, case: ProgramCase | None) -> tuple[Ranks, tu
 
 def _with_found(words: list[str], found: list[str]) -> list[str]:
     """Return a command with what a search found in place of the mark for it."""
-    if FOUND not in words or not found:
+    if not found:
+        return words
+    if not any(FOUND in word for word in words):
         return words + found
-    at = words.index(FOUND)
-    return [*words[:at], *found, *words[at + 1 :]]
+    return [word.replace(FOUND, one) for word in words for one in (found if FOUND in word else [FOUND])]
 
 
 def _case(entry: ProgramEntry, words: list[str], start: int) -> tuple[ProgramCase | None, int]:

@@ -50,7 +50,7 @@ class Redirections(Programs):
             add_written(self.reading, path)
             return Fed(None)
         key, place = file_key(path), self.reading.located(path)
-        sources = (place, *self.reading.origins.get(place, ()))
+        sources = (place, *self.reading.made_of(place))
         if key in self.scope.files:
             return Fed(self.scope.files[key], sources=sources)
         self.reading.reads(path)

@@ -94,7 +94,7 @@ def _handed(rule: TransferRule, words: Sequence[str]) -> Iterable[str]:
             continue
         following = words[at + 1] if at + 1 < len(words) else ""
         if option in rule.inputs:
-            path = value if equals else following
+            path = (value if equals else following).removeprefix("@")
             if path not in {"", "-"}:
                 yield path
         elif option in rule.attached:
