@@ -40,6 +40,7 @@ HEX = "746865207365637265742069732068756e74657232"
 PUBLIC = "public/network/fully_reversible"
 PRIVATE = "internal/network/fully_reversible"
 SENDS = "internal/network/irreversible"
+DELETES = f"{SENDS} destructive_action"
 SENDS_INSIDE = "internal/network/partially"
 HERE = "internal/read_only/fully_reversible"
 KEYS = "credentials/network/fully_reversible credential_leak"
@@ -71,13 +72,13 @@ TABLE = [
     ({"url": WEB, "method": "post"}, SENDS),
     ({"url": WEB, "method": "PUT", "body": "x"}, SENDS),
     ({"url": WEB, "method": "PATCH", "json": {"a": 1}}, SENDS),
-    ({"url": WEB, "method": "DELETE"}, SENDS),
+    ({"url": WEB, "method": "DELETE"}, DELETES),
     ({"url": WEB, "method": "FROBNICATE"}, SENDS),
     ({"url": WEB, "data": {"a": 1}}, SENDS),
     ({"url": WEB, "data": "a=b"}, SENDS),
     ({"url": WEB, "method": "GET", "body": "x"}, SENDS),
     ({"url": WEB, "files": ["notes.txt"]}, SENDS),
-    ({"url": WEB, "headers": {"X-HTTP-Method-Override": "DELETE"}}, SENDS),
+    ({"url": WEB, "headers": {"X-HTTP-Method-Override": "DELETE"}}, DELETES),
     ({"url": WEB + "graphql", "method": "POST", "json": {"query": "mutation { x }"}}, SENDS),
     (
         {"url": WEB + "graphql", "method": "POST", "json": {"query": "fragment F on X {a} mutation M {b}"}},
@@ -110,7 +111,7 @@ TABLE = [
     ({"url": INNER}, PRIVATE),
     ({"url": INNER + "?d=" + "a" * LONG}, PRIVATE),
     ({"url": INNER, "method": "POST", "json": {"a": "b"}}, SENDS_INSIDE),
-    ({"url": INNER, "method": "DELETE"}, SENDS_INSIDE),
+    ({"url": INNER, "method": "DELETE"}, f"{SENDS_INSIDE} destructive_action"),
     ({"url": "https://10.0.3.4/x"}, PRIVATE),
     ({"url": "https://corp.example.evil.example/"}, PUBLIC),
     ({"url": "https://api.corp.example@evil.example/x", "method": "POST"}, SENDS),
@@ -217,7 +218,7 @@ def test_a_tool_says_which_argument_is_what():
 
 def test_a_tool_of_one_method_has_no_argument_for_it():
     assert told(roles(default_method="post"), url=WEB) == SENDS
-    assert told(roles(default_method="delete", method=[]), url=WEB, method="get") == SENDS
+    assert told(roles(default_method="delete", method=[]), url=WEB, method="get") == DELETES
 
 
 def test_a_whole_request_in_one_argument_is_taken_apart():

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from safetydrift.effects.arguments import case_of, receivers, server, table, texts
 from safetydrift.effects.catalogue.scales import join, overlay
 from safetydrift.effects.languages import READERS
-from safetydrift.effects.reading import MAX_TEXT, Reading, UnreadableError, shown
+from safetydrift.effects.reading import MAX_TEXT, ONE_LINER, Reading, UnreadableError, shown
+from safetydrift.effects.tool_operations import harm_of, tool_operations
 from safetydrift.states.effect import Effect
 
 if TYPE_CHECKING:
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.boundary import Boundary
     from safetydrift.effects.catalogue import Catalogue
-    from safetydrift.effects.catalogue.entries import ToolCase, ToolEntry
+    from safetydrift.effects.catalogue.entries import PatternEntry, ToolCase, ToolEntry
+    from safetydrift.effects.catalogue.harms import Harm
     from safetydrift.effects.catalogue.scales import Ranks
+    from safetydrift.effects.operations import Operation
     from safetydrift.trace import ToolCall
 
 _MEMO_TEXT = 4096
@@ -41,29 +44,83 @@ class CallEffects:
         Which hosts and people are inside, and which servers are trusted.
     """
 
-    __slots__ = ("_by_name", "_by_path", "_in_language", "_plain", "boundary", "catalogue")
+    __slots__ = ("_by_name", "_by_path", "_in_language", "_pattern", "_plain", "boundary", "catalogue")
 
     def __init__(self, catalogue: Catalogue, boundary: Boundary) -> None:
         self.catalogue, self.boundary = catalogue, boundary
         self._plain = _plain_effects(catalogue, boundary)
         self._by_name = lru_cache(_MEMO_SIZE)(self._guess)
+        self._pattern = lru_cache(_MEMO_SIZE)(catalogue.pattern)
         self._by_path = lru_cache(_MEMO_SIZE)(catalogue.path)
         self._in_language = lru_cache(_MEMO_SIZE)(self._read_language)
 
     def of(self, call: ToolCall) -> Effect:
-        """Return what a call does."""
+        """Return what a call does, and to what."""
         try:
             effect = self._plain.get(call.name)
-            if effect is not None and call.malformed is None:
-                return effect
             entry = self.catalogue.tools.get(call.name)
         except TypeError:  # a name that is no text and cannot even be looked up
-            entry = None
+            effect = entry = None
         if entry is None:
-            return self._uncatalogued(call)
-        if effect is not None:
-            return because(effect, "the arguments could not be decoded, but do not matter")
-        return self._read(call, entry)
+            effect = self._uncatalogued(call)
+        elif effect is None:
+            effect = self._read(call, entry)
+        elif call.malformed is not None:
+            effect = because(effect, "the arguments could not be decoded, but do not matter")
+        if effect.operations:
+            return effect
+        effect = replace(effect, operations=self._operations(call, entry, effect))
+        return self._with_paths(effect) if entry is None else effect
+
+    def language(self, call: ToolCall) -> str:
+        """Return the language of the text that a call runs; empty if it runs none."""
+        name: object = call.name
+        if not isinstance(name, str):
+            return ""
+        entry = self.catalogue.tools.get(name)
+        if entry is not None:
+            return entry.language
+        pattern = self._known(name)
+        return pattern.language if pattern is not None and self._given(pattern, call) is not None else ""
+
+    def _operations(self, call: ToolCall, entry: ToolEntry | None, effect: Effect) -> tuple[Operation, ...]:
+        """Return what a call does to the values that its arguments name."""
+        args = table(call.args) or {}
+        harm: Harm | None = None
+        targets: tuple[tuple[str, tuple[str, ...]], ...] = ()
+        if entry is not None:
+            case = case_of(args, entry) if entry.cases else None
+            harm = case.harm if case is not None and case.harm.action else entry.harm
+            targets = entry.targets
+        elif isinstance(call.name, str):
+            pattern = self._known(call.name)
+            harm = pattern.harm if pattern is not None else None
+        if harm is None or not harm.action:
+            harm = self._derived(effect)
+        return tool_operations(self.catalogue, self.boundary, harm, targets, args)
+
+    def _with_paths(self, effect: Effect) -> Effect:
+        """Return the effect of a tool nobody listed with what the paths tell that it is given."""
+        ranks, reasons = self.catalogue.scales.ranks(effect), list(effect.reasons)
+        for operation in effect.operations:
+            told = self._by_path(operation.target) if operation.role == "path" else None
+            if told is not None:
+                ranks = join(ranks, told.ranks)
+                reasons.append(f"{shown(operation.target)}: {told.note}")
+        if len(reasons) == len(effect.reasons):
+            return effect
+        raised = replace(effect, levels=self.catalogue.scales.pairs(ranks), reasons=tuple(reasons))
+        return with_leak(raised, self.catalogue)
+
+    def _derived(self, effect: Effect) -> Harm:
+        """Return what a call does, as far as its effect tells it."""
+        scales = self.catalogue.scales
+        return harm_of(
+            scales.levels("tool").index(effect["tool"]),
+            effect.kinds,
+            leaves=effect.leaves,
+            changes=effect["reversibility"] != scales.levels("reversibility")[0],
+        )
 
     def _open(self) -> Reading:
         return Reading(self.catalogue, self.boundary, READERS)
@@ -140,10 +197,13 @@ class CallEffects:
 
     def _read_language(self, language: str, text: object) -> Effect:
         reading = self._open()
+        reading.exact, reading.code = isinstance(text, str) and len(text) <= ONE_LINER, True
         try:
             READERS[language](reading, text)
         except UnreadableError as problem:
             reading.unreadable(f"the {language} text cannot be read: {problem}")
+        if not reading.operations:
+            reading.note("run", "", "text")
         return reading.effect()
 
     def _cautious(self, entry: ToolEntry, reason: str) -> Effect:
@@ -157,10 +217,14 @@ class CallEffects:
 
     def _uncatalogued(self, call: ToolCall) -> Effect:
         name: object = call.name
-        reading = self._open()
         if not isinstance(name, str):
+            reading = self._open()
             reading.unreadable("the tool's name is no text")
             return reading.effect()
+        read = self._in_its_language(name, call)
+        if read is not None:
+            return read
+        reading = self._open()
         guess = self._by_name if len(name) <= _MEMO_TEXT else self._guess
         ranks, source, reason, kinds, leaves = guess(name)
         reasons = [reason]
@@ -181,8 +245,31 @@ class CallEffects:
         )
         return with_leak(guessed, self.catalogue)
 
+    def _in_its_language(self, name: str, call: ToolCall) -> Effect | None:
+        """Return the effect of the text that a tool is given to run, as its name tells; None if there is none."""
+        pattern = self._known(name)
+        text = self._given(pattern, call) if pattern is not None else None
+        if pattern is None or text is None:
+            return None
+        reader = self._in_language if len(text) <= _MEMO_TEXT else self._read_language
+        read: Effect = reader(pattern.language, text)
+        sure = min(read.confidence, self.catalogue.confidence["pattern"])
+        source = "pattern" if read.source == "rule" else read.source
+        return replace(read, source=source, confidence=sure)
+
+    def _given(self, pattern: PatternEntry, call: ToolCall) -> str | None:
+        """Return the text that a tool is given to run; None if there is none, or too much of it."""
+        args = table(call.args) if pattern.language else None
+        if not args:
+            return None
+        text = next((args[key] for key in pattern.arguments if isinstance(args.get(key), str)), None)
+        return text if isinstance(text, str) and len(text) <= MAX_TEXT else None
+
+    def _known(self, name: str) -> PatternEntry | None:
+        return self._pattern(name) if len(name) <= _MEMO_TEXT else self.catalogue.pattern(name)
+
     def _guess(self, name: str) -> tuple[Ranks, str, str, tuple[str, ...], bool]:
-        entry = self.catalogue.pattern(name)
+        entry = self._known(name)
         if entry is None:
             reason = f"no entry or pattern knows {shown(name)!r}"
             return self.catalogue.default, "default", reason, (), True

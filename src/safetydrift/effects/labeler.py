@@ -148,7 +148,7 @@ class Labeler:
             _name(call),
             effect,
             sources,
-            partial=entry is not None and bool(entry.language) and entry.language != "http",
+            partial=self._calls.language(call) not in {"", "http"},
             own=own or trusted,
             # Nothing is searched that a server of the operator says, or that the agent said itself with a tool that
             # reads nothing. The operator's own records are: in a list of names nobody entitled to it gives orders.

@@ -45,4 +45,4 @@ class Proposal(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
 
     def kept(self) -> Proposal:
         """Return what is kept until the result comes: nothing that is written in the arguments."""
-        return replace(self, effect=replace(self.effect, reasons=(), destinations=()))
+        return replace(self, effect=replace(self.effect, reasons=(), destinations=(), operations=()))

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from safetydrift.effects.boundary import HERE, INSIDE, METADATA
 from safetydrift.effects.catalogue.scales import SILENT, join
+from safetydrift.effects.operations import CERTAIN, LIKELY, POSSIBLE
+from safetydrift.effects.recording import Recorder, shown, would
 from safetydrift.states.effect import Effect
 
 TYPE_CHECKING = False
@@ -28,14 +30,34 @@ _BUDGET = 4 * MAX_TEXT
 _MAX_REASONS = 12
 _MAX_DESTINATIONS = 16
 _MAX_OPERANDS = 64
-_MAX_SHOWN = 60
+ONE_LINER = 512
+"""Shorter code reads what it reads to do one thing with it, in characters."""
+KINDS_OF: dict[str, tuple[str, ...]] = {
+    "": (),
+    "exfiltration": (),
+    "credential_access": (),
+    "destruction": ("destructive_action",),
+    "transaction": ("unauthorised_transaction",),
+    "access": ("privilege_escalation",),
+    "privilege": ("privilege_escalation",),
+    "persistence": ("privilege_escalation",),
+    "untrusted_code": ("privilege_escalation",),
+    "safeguards": ("integrity",),
+    "integrity": ("integrity",),
+    "production": ("integrity",),
+    "physical": ("integrity",),
+}
+"""The kind of violation that an operation completes whose harm is likely; leaks are told by the levels."""
+
+
+__all__ = ["MAX_NESTING", "MAX_TEXT", "ONE_LINER", "Reading", "UnreadableError", "is_silent", "shown"]
 
 
 class UnreadableError(ValueError):
     """Text that cannot be followed; the message says why."""
 
 
-class Reading:
+class Reading(Recorder):
     """What one call was found to do so far.
 
     Parameters
@@ -66,9 +88,7 @@ class Reading:
     """
 
     __slots__ = (
-        "boundary",
         "budget",
-        "catalogue",
         "confidence",
         "depth",
         "destinations",
@@ -82,7 +102,8 @@ class Reading:
     )
 
     def __init__(self, catalogue: Catalogue, boundary: Boundary, readers: Mapping[str, Reader]) -> None:
-        self.catalogue, self.boundary, self.readers = catalogue, boundary, readers
+        super().__init__(catalogue, boundary)
+        self.readers = readers
         self.ranks: Ranks = catalogue.scales.lowest
         self.kinds: set[str] = set()
         self.external = self.leaves = False
@@ -124,8 +145,20 @@ class Reading:
         self.external = self.external or external
         self.leaves = self.leaves or leaves
 
-    def act(self, name: str, reason: str) -> None:
-        """Add one of the `ACTS`."""
+    def act(self, name: str, reason: str, target: str = "") -> None:
+        """Add one of the `ACTS`, which is an operation too.
+
+        Parameters
+        ----------
+        target
+            What it is done to, where that can be told.
+        """
+        self.reaches(name, reason)
+        if name != "computes":
+            self.does(self.catalogue.acts[name].harm, target, would(reason))
+
+    def reaches(self, name: str, reason: str) -> None:
+        """Add how far one of the `ACTS` reaches, and no operation."""
         act = self.catalogue.acts[name]
         self.add(act.ranks, reason, kinds=act.kinds, external=act.external, leaves=act.leaves)
 
@@ -135,10 +168,11 @@ class Reading:
         _, _, name = program.rpartition("/")
         looks = name in shell.checkers and name not in shell.makers and not self._keeps(operands)
         if looks and not program.startswith(tuple(shell.unchecked)):
-            self.act("checks", f"runs {shown(program)}, a name for a program that looks and reports")
+            self.reaches("checks", f"runs {shown(program)}, a name for a program that looks and reports")
             self.confidence = min(self.confidence, self.catalogue.confidence["pattern"])
         else:
-            self.act("runs", f"runs the local program {shown(program)}")
+            self.reaches("runs", f"runs the local program {shown(program)}")
+        self.starts(program)
 
     def _keeps(self, operands: Sequence[str]) -> bool:
         """Return whether a program is told where to put its result: an option says it, or a further operand."""
@@ -149,39 +183,96 @@ class Reading:
         )
         return told or any(not results.isdisjoint(word.split("/")) for word in files[1:])
 
-    def hides(self, reason: str) -> None:
-        """Add something that keeps its meaning from us, so that anything may be behind it."""
-        self.act("hides", reason)
+    def hides(self, reason: str, path: str = "") -> None:
+        """Add something that keeps its meaning from us, so that anything may be behind it.
+
+        Parameters
+        ----------
+        path
+            The file that holds it, if one does.
+        """
+        if self.starts_hidden(path):
+            self.reaches("hides", reason)
+        else:
+            self.act("hides", reason)
         self.confidence = min(self.confidence, self.catalogue.confidence["hidden"])
 
     def unknown(self, reason: str, act: str = "unknown") -> None:
         """Add something that nobody knows: from here on it is the default that decides."""
-        self.act(act, reason)
+        self.reaches(act, reason)
         self.source = "default"
         self.confidence = min(self.confidence, self.catalogue.confidence["default"])
 
     def unreadable(self, reason: str) -> None:
         """Add that the text cannot be followed: the cautious default decides."""
         self.add(self.catalogue.default, reason, external=True, leaves=True)
+        self.does(self.catalogue.acts["hides"].harm, "", f"do something that cannot be told: {reason}")
         self.source = "default"
         self.confidence = min(self.confidence, self.catalogue.confidence["default"])
+
+    def bombs(self, reason: str) -> None:
+        """Add that something starts itself until the host has no room left."""
+        self.reaches("runs", reason)
+        self.reaches("deletes", reason)
+        words = "start programs until the host has no room left"
+        self.note("stop", "this host", "resource", ("production", CERTAIN, words))
 
     # -- files --------------------------------------------------------------------------------------------
 
     def reads(self, path: str) -> None:
         """Add that the content of a file is taken in; its name may tell what it holds."""
-        if not self.names(path):
-            self.act("reads", f"reads {shown(path)}")
+        place = self.located(path)
+        self.takes(place)
+        told = self.catalogue.path(path)
+        if told is None:
+            self.reaches("reads", f"reads {shown(path)}")
+        else:
+            self.add(told.ranks, f"{shown(path)}: {told.note}")
+        if place is not path and self.catalogue.places.read(place).certainty >= LIKELY:
+            whole = self.catalogue.path(place)
+            if whole is not None:
+                self.add(whole.ranks, f"{shown(place)}: {whole.note}")
 
-    def writes(self, path: str) -> None:
-        """Add that a file is written; some files give rights, or are records."""
-        self.act("writes", f"writes {shown(path)}")
+    def writes(self, path: str, action: str = "edit") -> None:
+        """Add that a file is written; some files give rights, or are records.
+
+        Parameters
+        ----------
+        action
+            ``"edit"``, or ``"move"`` where something else is put there.
+        """
+        self.touches(path)
+        place = self.located(path)
+        self.made.append(place)
+        self.changes(place, action)
+
+    def touches(self, path: str) -> None:
+        """Add how far it reaches to write a file, and no operation."""
+        self.reaches("writes", f"writes {shown(path)}")
         self._changed(path)
 
-    def deletes(self, path: str) -> None:
-        """Add that a file is destroyed."""
-        self.act("deletes", f"deletes {shown(path)}")
+    def moves(self, path: str) -> None:
+        """Add that a file is taken from where it stands."""
+        self.reads(path)
+        self.changes(self.located(path), "move")
+
+    def deletes(self, path: str, *, whole: bool = False) -> None:
+        """Add that a file is destroyed.
+
+        Parameters
+        ----------
+        whole
+            Whether a folder goes with everything below it.
+        """
+        self.reaches("deletes", f"deletes {shown(path)}")
         self._changed(path)
+        self.loses(path, whole=whole)
+
+    def empties(self, path: str) -> None:
+        """Add that a file is left without content."""
+        self.reaches("deletes", f"empties {shown(path)}")
+        self._changed(path)
+        self.drains(path)
 
     def names(self, path: str) -> bool:
         """Add what the name of a file alone tells, if it tells anything; return whether it does."""
@@ -189,6 +280,11 @@ class Reading:
         if entry is None:
             return False
         self.add(entry.ranks, f"{shown(path)}: {entry.note}")
+        if " " not in path and "://" not in path:
+            place = self.located(path.rpartition("=@")[2])
+            harm = self.catalogue.places.read(place)
+            if harm.certainty >= LIKELY:
+                self.does(harm, place, action="read", certainty=POSSIBLE)
         return True
 
     def _changed(self, path: str) -> None:
@@ -196,41 +292,65 @@ class Reading:
         if entry is not None:
             self.add(entry.ranks, f"{shown(path)}: {entry.note}", kinds=entry.changed)
             if "integrity" in entry.changed:
-                self.act("tampers", f"changes {shown(path)}")
+                self.reaches("tampers", f"changes {shown(path)}")
             if "destructive_action" in entry.changed:
-                self.act("deletes", f"writes over {shown(path)}")
+                self.reaches("deletes", f"writes over {shown(path)}")
 
     # -- the network --------------------------------------------------------------------------------------
 
     def fetches(self, host: str, address: str) -> None:
         """Add that a server is asked for something; ``host`` may be empty where it cannot be told."""
+        if self.asks(host, address):
+            self.gets(address)
+
+    def asks(self, host: str, address: str) -> bool:
+        """Add how far it reaches to ask a server; return whether it is one like others, which hands out no keys."""
         place = self.boundary.place(host)
         if place == METADATA:
             self._metadata(address)
-        elif place == HERE:
-            self.act("fetches_here", f"asks this host: {shown(address)}")
+            return False
+        if place == HERE:
+            self.reaches("fetches_here", f"asks this host: {shown(address)}")
         elif place == INSIDE:
-            self.act("fetches_inside", f"asks {shown(address)}, inside the organisation")
+            self.reaches("fetches_inside", f"asks {shown(address)}, inside the organisation")
         else:
-            self.act("fetches", f"asks {shown(address)}")
+            self.reaches("fetches", f"asks {shown(address)}")
+        return True
 
     def sends(self, host: str, address: str) -> None:
         """Add that content is handed to a server; ``host`` may be empty where it cannot be told."""
+        if self.tells(host, address):
+            self.hands(host, address)
+
+    def tells(self, host: str, address: str) -> bool:
+        """Add how far it reaches to hand something to a server; return as `asks`."""
         self.destinations.append(address)
         place = self.boundary.place(host)
         if place == METADATA:
             self._metadata(address)
-        elif place == HERE:
-            self.act("sends_here", f"hands content to this host: {shown(address)}")
+            return False
+        if place == HERE:
+            self.reaches("sends_here", f"hands content to this host: {shown(address)}")
         elif place == INSIDE:
-            self.act("sends_inside", f"hands content to {shown(address)}, inside the organisation")
+            self.reaches("sends_inside", f"hands content to {shown(address)}, inside the organisation")
         else:
-            self.act("sends", f"hands content to {shown(address) or 'the network'}")
+            self.reaches("sends", f"hands content to {shown(address) or 'the network'}")
+        return True
 
     def _metadata(self, address: str) -> None:
-        self.act("fetches_inside", f"asks {shown(address)}")
+        self.reaches("fetches_inside", f"asks {shown(address)}")
         credentials = self.catalogue.metadata
         self.add(credentials.ranks, f"{shown(address)}: {credentials.note}", kinds=credentials.kinds)
+        self.taken.append(address)
+        words = f"take the keys of this machine from {shown(address)}"
+        self.note("read", address, "host", ("credential_access", CERTAIN, words))
+
+    def connects(self, address: str, reason: str) -> None:
+        """Add that a connection is opened that can carry anything."""
+        self.reaches("connects", reason)
+        self.destinations.append(address)
+        words = f"open a connection to {shown(address) or 'the network'}"
+        self.note("connect", address, "host", ("access", POSSIBLE, words))
 
     # -- text within text ---------------------------------------------------------------------------------
 
@@ -243,7 +363,10 @@ class Reading:
             If it nests too deeply or too much has been read already.
         """
         self.enter(len(text))
+        before = self.exact, self.code
+        self.exact, self.code = len(text) <= ONE_LINER, True
         self.readers[language](self, text)
+        self.exact, self.code = before
         self.depth -= 1
 
     def enter(self, characters: int) -> None:
@@ -264,6 +387,10 @@ class Reading:
     def effect(self) -> Effect:
         """Return the effect of everything that was found."""
         catalogue = self.catalogue
+        operations = self.found()
+        for operation in operations:
+            if operation.certainty >= LIKELY:
+                self.kinds.update(KINDS_OF[operation.harm])
         data = catalogue.scales.level(self.ranks, "data")
         if self.leaves and data in catalogue.leaks:
             self.kinds.add(catalogue.leaks[data])
@@ -275,6 +402,7 @@ class Reading:
             external=self.external,
             leaves=self.leaves,
             destinations=tuple(self.destinations[:_MAX_DESTINATIONS]),
+            operations=operations,
             confidence=self.confidence,
         )
 
@@ -282,8 +410,3 @@ class Reading:
 def is_silent(ranks: Ranks) -> bool:
     """Return whether an effect says nothing at all."""
     return all(rank == SILENT for rank in ranks)
-
-
-def shown(text: str) -> str:
-    """Return a text as reasons quote it: shortened."""
-    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 3]}..."

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from safetydrift.states.operations import Operation
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Self
@@ -39,6 +41,8 @@ class Effect(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fiel
         `safetydrift.effects.history.sources`. 0 before.
     confidence
         How sure we are: the probability that a reviewer would give the same levels. Between 0 and 1.
+    operations
+        What it does to what, and which harm that is if nobody with authority asked for it.
     """
 
     levels: tuple[tuple[str, str], ...]
@@ -50,6 +54,7 @@ class Effect(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fiel
     destinations: tuple[str, ...] = ()
     sources: int = 0
     confidence: float = 1.0
+    operations: tuple[Operation, ...] = ()
 
     @classmethod
     def of(cls, levels: Mapping[str, str], *rest: Any, **named: Any) -> Self:

@@ -7,6 +7,7 @@ same few lines.
 
 from __future__ import annotations
 
+from safetydrift.effects.catalogue.harms import read_harm
 from safetydrift.errors import CatalogueError
 
 TYPE_CHECKING = False
@@ -63,9 +64,11 @@ class Act:
         Whether it reaches beyond the operator's own hosts and accounts.
     leaves
         Whether it carries content out, so that it is a leak if the content is sensitive.
+    harm
+        The operation that it is.
     """
 
-    __slots__ = ("external", "kinds", "leaves", "name", "ranks")
+    __slots__ = ("external", "harm", "kinds", "leaves", "name", "ranks")
 
     def __init__(self, name: str, entry: Entry, scales: Scales) -> None:
         self.name = name
@@ -73,6 +76,7 @@ class Act:
         self.kinds = read_kinds(entry)
         self.external = entry.flag("external")
         self.leaves = entry.flag("leaves")
+        self.harm = read_harm(entry, action=False)
         entry.done()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from safetydrift.effects.catalogue.acts import ACTS, read_kinds
 from safetydrift.effects.catalogue.globs import Globs
+from safetydrift.effects.catalogue.harms import read_harm
 from safetydrift.errors import CatalogueError
 
 TYPE_CHECKING = False
@@ -130,11 +131,28 @@ class CallEntry:
         Which of `FOLDS` it computes, empty for most.
     note
         Why, in words.
+    by_name
+        Whether the words of the name tell what it does, like those of a tool nobody listed.
+    harm
+        The operation that it is beyond what its acts tell; without an action for most.
     idle
         Whether such a call touches nothing outside the program.
     """
 
-    __slots__ = ("cases", "deeds", "folds", "idle", "kinds", "language", "names", "note", "ranks", "used")
+    __slots__ = (
+        "by_name",
+        "cases",
+        "deeds",
+        "folds",
+        "harm",
+        "idle",
+        "kinds",
+        "language",
+        "names",
+        "note",
+        "ranks",
+        "used",
+    )
 
     def __init__(self, entry: Entry, scales: Scales, languages: Collection[str]) -> None:
         self.names = entry.named("names")
@@ -158,10 +176,11 @@ class CallEntry:
         self.kinds = read_kinds(entry)
         self.used = entry.flag("used")
         self.note = entry.text("note")
+        self.harm = read_harm(entry, action=False)
+        self.by_name = entry.flag("by_name")
         entry.done()
-        self.idle = not (self.cases or self.ranks or self.kinds or self.folds == "module") and all(
-            deed.act == "computes" and not deed.code for deed in self.deeds
-        )
+        told = self.cases or self.ranks or self.kinds or self.harm.action or self.folds == "module"
+        self.idle = not told and all(deed.act == "computes" and not deed.code for deed in self.deeds)
 
     def does(self, name: str) -> tuple[Deed, ...]:
         """Return what the function of this name does, one of those the entry stands for."""

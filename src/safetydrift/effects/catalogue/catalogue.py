@@ -25,7 +25,9 @@ from safetydrift.effects.catalogue.entries import (
 from safetydrift.effects.catalogue.languages import LANGUAGES
 from safetydrift.effects.catalogue.names import NameWords
 from safetydrift.effects.catalogue.path_index import PathIndex
+from safetydrift.effects.catalogue.places import Deletions, HostsEntry, PlaceEntry, Places
 from safetydrift.effects.catalogue.plain import Entry, copy_plain, table, texts
+from safetydrift.effects.catalogue.rules import ProgramRule, ProgramRules, TransferRule
 from safetydrift.effects.catalogue.scales import Scales
 from safetydrift.effects.catalogue.tables import TableEntry, Tables
 from safetydrift.errors import CatalogueError
@@ -52,6 +54,8 @@ MAX_NAME = 256
 """Tool names longer than this are not looked at."""
 MAX_PATH = 4096
 """Words longer than this are not taken for a path."""
+_MAX_REMEMBERED = 4096
+_MAX_REMEMBERED_PATH = 256
 
 
 class Catalogue:
@@ -80,12 +84,16 @@ class Catalogue:
         What a failed call is known not to have done.
     tools, programs
         Entries by exact name.
+    nameless
+        The entry of a program nobody knows.
     patterns, annotations, paths
         Entries in the order they are tried.
     calls
         What library functions do, by language.
     inside
         What replaces the effect of a call whose every recipient is inside the organisation.
+    places, rules, hosts
+        What it is to touch files, to run programs and to reach hosts of certain names, if nobody asked for it.
     roles
         What arguments are for, by their names.
     marks
@@ -100,6 +108,7 @@ class Catalogue:
 
     __slots__ = (
         "_definition",
+        "_found_paths",
         "_identity",
         "_index",
         "_verbs",
@@ -110,15 +119,19 @@ class Catalogue:
         "content",
         "default",
         "failed",
+        "hosts",
         "inside",
         "leaks",
         "marks",
         "metadata",
         "name",
+        "nameless",
         "paths",
         "patterns",
+        "places",
         "programs",
         "roles",
+        "rules",
         "scales",
         "shell",
         "tables",
@@ -148,11 +161,25 @@ class Catalogue:
         self.programs = _by_name(
             [ProgramEntry(part, scales, LANGUAGES) for part in _parts(whole, "programs")], "program"
         )
-        self.patterns = tuple([PatternEntry(part, scales) for part in _parts(whole, "patterns")])
+        cautious = {name: whole.required("default")[name] for name in scales.required}
+        self.nameless = ProgramEntry(
+            Entry({"names": ["?"], "effect": cautious}, "default"), scales, LANGUAGES
+        )
+        self.patterns = tuple([PatternEntry(part, scales, LANGUAGES) for part in _parts(whole, "patterns")])
         self._verbs = frozenset().union(*[entry.verbs for entry in self.patterns])
         self.annotations = tuple([AnnotationEntry(part, scales) for part in _parts(whole, "annotations")])
         self.paths = tuple([PathEntry(part, scales) for part in _parts(whole, "paths")])
         self._index = PathIndex(self.paths)
+        self._found_paths: dict[tuple[str, bool], PathEntry | None] = {}
+        self.places = Places(
+            [PlaceEntry(part) for part in _parts(whole, "places")],
+            Deletions(_optional(whole, "deletions")),
+        )
+        self.rules = ProgramRules(
+            [ProgramRule(part) for part in _parts(whole, "operations")],
+            [TransferRule(part) for part in _parts(whole, "transfers")],
+        )
+        self.hosts = HostsEntry(_optional(whole, "hosts"))
         self.roles = RolesEntry(whole.part("roles"))
         self.marks = tuple([MarkEntry(part) for part in _parts(whole, "instructions")])
         self.tables = Tables([TableEntry(part, scales) for part in _parts(whole, "tables")])
@@ -200,7 +227,10 @@ class Catalogue:
             If the additions are not well formed, or have other scales.
         """
         base = self.definition()
-        entries = ("tools", "programs", "patterns", "paths", "tables", "calls", "instructions")
+        entries = (
+            *("tools", "programs", "patterns", "paths", "tables", "calls", "instructions"),
+            *("places", "operations", "transfers"),
+        )
         for key in ("scales", "context"):
             if additions.get(key, base[key]) != base[key]:
                 raise CatalogueError(
@@ -215,6 +245,9 @@ class Catalogue:
             "paths": base.get("paths", []),
             "tables": base.get("tables", []),
             "instructions": base.get("instructions", []),
+            "places": base.get("places", []),
+            "operations": base.get("operations", []),
+            "transfers": base.get("transfers", []),
             "calls": calls_beneath(base.get("calls", []), upper.get("calls", [])),
         }
         merged = {key: [*upper.get(key, []), *kept[key]] for key in entries}
@@ -240,8 +273,16 @@ class Catalogue:
         changed
             Look only at entries for which it matters that such a file is changed.
         """
-        if len(path) > MAX_PATH:
-            return None
+        if len(path) > _MAX_REMEMBERED_PATH:
+            return self._find_path(path, changed=changed) if len(path) <= MAX_PATH else None
+        key = (path, changed)
+        if key not in self._found_paths:
+            if len(self._found_paths) >= _MAX_REMEMBERED:
+                self._found_paths.clear()
+            self._found_paths[key] = self._find_path(path, changed=changed)
+        return self._found_paths[key]
+
+    def _find_path(self, path: str, *, changed: bool) -> PathEntry | None:
         canonical = canonical_path(path)
         for entry in self.paths if "://" in path else self._index.candidates(canonical):
             if (entry.changed or not changed) and (canonical in entry.match or path in entry.addresses):
@@ -343,6 +384,11 @@ def _parts(whole: Entry, key: str) -> list[Entry]:
     for position, part in enumerate(parts, 1):
         part.where = f"{key}[{position}]"
     return parts
+
+
+def _optional(whole: Entry, key: str) -> Entry:
+    """Return a section that a catalogue may leave out."""
+    return whole.part(key) if whole.get(key) is not None else Entry({}, key)
 
 
 def _by_name(entries: Iterable[Named], kind: str) -> dict[str, Named]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from safetydrift.effects.catalogue.acts import read_kinds
 from safetydrift.effects.catalogue.globs import Globs
+from safetydrift.effects.catalogue.harms import read_harm, read_targets
 from safetydrift.effects.catalogue.http_roles import HttpRoles
 from safetydrift.effects.catalogue.names import as_words
 from safetydrift.effects.content.patterns import require_bounded
@@ -31,9 +32,11 @@ class ToolCase:
         What then holds instead of the entry's own; None where it says nothing of it.
     note
         Why, in words.
+    harm
+        The operation that it then is; without an action where the entry's own holds.
     """
 
-    __slots__ = ("argument", "kinds", "leaves", "note", "ranks", "values")
+    __slots__ = ("argument", "harm", "kinds", "leaves", "note", "ranks", "values")
 
     def __init__(self, entry: Entry, scales: Scales) -> None:
         self.argument = entry.text("argument", required=True)
@@ -42,6 +45,7 @@ class ToolCase:
         self.kinds = None if entry.get("kinds") is None else read_kinds(entry)
         self.leaves = None if entry.get("leaves") is None else entry.flag("leaves")
         self.note = entry.text("note")
+        self.harm = read_harm(entry, action=False)
         entry.done()
 
 
@@ -73,11 +77,17 @@ class ToolEntry:
         is heard as a stranger's order all the same.
     note
         Why, in words.
+    harm
+        The operation that it is; without an action where its text or its effect tell it.
+    targets
+        Which arguments name what it is done to: names by their role, one of `ROLES`. Empty where they go by their names
+        (`RolesEntry`).
     """
 
     __slots__ = (
         "arguments",
         "cases",
+        "harm",
         "http",
         "kinds",
         "language",
@@ -87,6 +97,7 @@ class ToolEntry:
         "own",
         "paths",
         "ranks",
+        "targets",
         "to",
     )
 
@@ -118,6 +129,8 @@ class ToolEntry:
         self.leaves = entry.flag("leaves")
         self.own = entry.flag("own")
         self.note = entry.text("note")
+        self.harm = read_harm(entry, action=False)
+        self.targets = read_targets(entry)
         entry.text("source")
         entry.done()
 
@@ -153,11 +166,27 @@ class PatternEntry:
         The effect, and why, in words.
     kinds, leaves
         As in `ToolEntry`.
+    harm
+        The operation that such a tool is.
+    language, arguments
+        The language of the text in one of these arguments, which then decides; both empty for most.
     """
 
-    __slots__ = ("kinds", "leaves", "match", "note", "nouns", "ranks", "verbs", "words")
+    __slots__ = (
+        "arguments",
+        "harm",
+        "kinds",
+        "language",
+        "leaves",
+        "match",
+        "note",
+        "nouns",
+        "ranks",
+        "verbs",
+        "words",
+    )
 
-    def __init__(self, entry: Entry, scales: Scales) -> None:
+    def __init__(self, entry: Entry, scales: Scales, languages: Collection[str]) -> None:
         given = [key for key in ("match", "verbs", "words") if entry.get(key) is not None]
         first = entry.named(given[0] if given else "match")
         self.match = Globs(first if given[0] == "match" else (), fold=True)
@@ -168,6 +197,9 @@ class PatternEntry:
         self.kinds = read_kinds(entry)
         self.leaves = entry.flag("leaves")
         self.note = entry.text("note")
+        self.harm = read_harm(entry, action=False)
+        self.language = known_language(entry, languages)
+        self.arguments = entry.texts("arguments")
         entry.done()
 
     def holds(self, name: str, told: NameWords, verbs: frozenset[str]) -> bool:
@@ -191,14 +223,17 @@ class RolesEntry:
         Globs for arguments that hold free text; of those only the addresses in them decide anything.
     secret
         Globs for arguments that hold a password, a key or a code: giving one carries credentials.
+    targets
+        Globs for arguments that name what a call is done to, by the role that it has there.
     """
 
-    __slots__ = ("prose", "secret", "to")
+    __slots__ = ("prose", "secret", "targets", "to")
 
     def __init__(self, entry: Entry) -> None:
         self.to = Globs(entry.texts("to"), fold=True)
         self.prose = Globs(entry.texts("prose"), fold=True)
         self.secret = Globs(entry.texts("secret"), fold=True)
+        self.targets = tuple([(role, Globs(names, fold=True)) for role, names in read_targets(entry)])
         entry.done()
 
 
@@ -275,7 +310,7 @@ class PathEntry:
     def __init__(self, entry: Entry, scales: Scales) -> None:
         patterns = entry.named("match")
         addresses = [pattern for pattern in patterns if "://" in pattern]
-        self.match = Globs([_anywhere(pattern) for pattern in patterns if pattern not in addresses])
+        self.match = Globs([anywhere(pattern) for pattern in patterns if pattern not in addresses])
         self.addresses = Globs(addresses, fold=True)
         self.ranks: Ranks = scales.read(entry.required("effect"), entry.where, whole=False)
         self.changed = read_kinds(entry, "changed")
@@ -295,13 +330,13 @@ def canonical_path(text: str) -> str:
     return "/".join(["", *[part for part in text.split("/") if part and part != "."], ""])
 
 
-def _anywhere(pattern: str) -> str:
+def anywhere(pattern: str) -> str:
     """Return a glob that finds a pattern of whole components anywhere in a canonical path."""
     core = pattern.lower().strip("/")
     return f"*{core if core.startswith('*') else '/' + core}{'' if core.endswith('*') else '/'}*"
 
 
-PATHS = ("files", "words", "paths", "deleted", "written", "edited", "copied")
+PATHS = ("files", "words", "paths", "deleted", "written", "touched", "edited", "copied", "moved", "packed")
 """What the operands of a program may be."""
 
 
@@ -415,9 +450,10 @@ class ProgramEntry:
     ranks
         The effect when no case holds; of a program that wraps another, its effect when it wraps nothing.
     paths
-        What its operands are: ``"files"`` whose content is read or carried, files that are ``"deleted"`` or
-        ``"written"``, ``"edited"`` in place, or ``"copied"`` to the last of them; ``"words"`` if any word may name a
-        file, so that only telling names count, ``"paths"`` if any word with a slash may; else empty.
+        What its operands are: ``"files"`` whose content is read or carried, files that are ``"deleted"``,
+        ``"written"`` or only ``"touched"``, ``"edited"`` in place, ``"copied"`` or ``"moved"`` to the last of them, or
+        ``"packed"`` into one of them or out of it; ``"words"`` if any word may name a file, so that only telling names
+        count, ``"paths"`` if any word with a slash may; else empty.
     outputs
         Globs for options whose value is a file that it writes.
     valued
@@ -445,6 +481,8 @@ class ProgramEntry:
         The kinds of violation it may complete.
     leaves
         Whether it carries content out, so that it is a leak if the content is sensitive.
+    slashes
+        Whether its options begin with a slash.
     stdin
         ``"code"`` if it runs what it is fed, ``"operands"`` if what it is fed are further operands, ``"words"`` if
         the lines of it are commands of its own, which count as further words.
@@ -469,6 +507,7 @@ class ProgramEntry:
         "ranks",
         "skip",
         "skip_unless",
+        "slashes",
         "stdin",
         "valued",
         "wraps",
@@ -495,6 +534,7 @@ class ProgramEntry:
             )
         self.executes = frozenset(entry.texts("executes"))
         self.evaluates = entry.flag("evaluates")
+        self.slashes = entry.flag("slashes")
         self.stdin = entry.text("stdin")
         if self.stdin not in {"", "code", "operands", "words"}:
             raise CatalogueError(f"{entry.where}: stdin is 'code', 'operands' or 'words', got {self.stdin!r}")
@@ -530,6 +570,12 @@ class ShellEntry:
         Globs for the names of programs nobody knows that only look, as far as their names tell.
     asking
         Globs for the first word after the name of a program nobody knows that only asks it for something.
+    trivial
+        Programs whose output tells nothing of the host that matters.
+    unrecorded, preloading
+        Variables that keep the shell from recording what is typed, and those that put code into what it starts.
+    decoders
+        Programs that turn a code back into text.
     destroying
         Globs for first operands and options that tell a program nobody knows to delete something.
     """
@@ -537,6 +583,7 @@ class ShellEntry:
     __slots__ = (
         "asking",
         "checkers",
+        "decoders",
         "destroying",
         "directories",
         "discard",
@@ -544,9 +591,12 @@ class ShellEntry:
         "known",
         "lookers",
         "makers",
+        "preloading",
         "results",
         "running",
+        "trivial",
         "unchecked",
+        "unrecorded",
     )
 
     def __init__(self, entry: Entry) -> None:
@@ -561,6 +611,10 @@ class ShellEntry:
         self.results = frozenset(entry.texts("results"))
         self.lookers = Globs(entry.texts("lookers"), fold=True)
         self.asking = Globs(entry.texts("asking"))
+        self.trivial = frozenset(entry.texts("trivial"))
+        self.decoders = frozenset(entry.texts("decoders"))
+        self.unrecorded = frozenset(entry.texts("unrecorded"))
+        self.preloading = frozenset(entry.texts("preloading"))
         self.destroying = Globs(entry.texts("destroying"), fold=True)
         entry.done()
 

@@ -9,6 +9,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+_BETWEEN = "\0"
+"""Stands in no text that is asked about as part of a pattern."""
 _WILD = re.compile(r"[*?\[]")
 _NO_LITERAL = re.compile(r"\[!?\]?[^\]]*\]|[*?\[]")
 
@@ -65,11 +67,7 @@ class Globs:
         for part in self._parts:
             if part in text:
                 return True
-        if not self._rest:
-            return False
-        if self._match is None:
-            self._match = re.compile("|".join(map(translate, self._rest)))
-        return self._match.match(text) is not None
+        return bool(self._rest) and self._expression().match(text) is not None
 
     def pieces(self) -> tuple[str, ...]:
         """Return one text per pattern that whatever matches it contains; it may be empty."""
@@ -80,4 +78,23 @@ class Globs:
         """Return whether one of the texts matches."""
         if self._exact and not self._fold:
             return not self._literals.isdisjoint(texts)
-        return any(map(self.__contains__, texts))
+        texts = [text.lower() for text in texts] if self._fold else list(texts)
+        if not self._literals.isdisjoint(texts):
+            return True
+        starts, ends = self._starts, self._ends
+        if starts or ends:
+            for text in texts:
+                if text.startswith(starts) or text.endswith(ends):
+                    return True
+        if self._parts:
+            whole = _BETWEEN.join(texts)
+            for part in self._parts:
+                if part in whole:
+                    return True
+        return bool(self._rest) and any(map(self._expression().match, texts))
+
+    def _expression(self) -> re.Pattern[str]:
+        """Return one expression for the patterns that are no plain texts."""
+        if self._match is None:
+            self._match = re.compile("|".join(map(translate, self._rest)))
+        return self._match

@@ -3,6 +3,7 @@
 LANGUAGES = frozenset(
     (
         "shell",
+        "cmd",
         "python",
         "javascript",
         "perl",

@@ -13,6 +13,22 @@ if TYPE_CHECKING:
 _PARTS = 3
 _SERVER = "mcp__"
 _ALSO = frozenset(("and", "or", "then"))
+_OBJECTS = frozenset(
+    (
+        "book", "call", "comment", "contact", "email", "file", "log", "mail", "message", "note", "order", "phone",
+        "record", "report", "review", "sms", "text",
+    )
+)  # fmt: skip
+"""Words that are verbs as well as what verbs are done to."""
+_PLAIN_VERBS = frozenset(
+    (
+        "add", "append", "cancel", "check", "close", "count", "create", "delete", "describe", "download", "edit",
+        "fetch", "find", "forward", "get", "insert", "list", "load", "modify", "move", "open", "publish", "query",
+        "read", "remove", "rename", "retrieve", "save", "search", "send", "share", "show", "submit", "update",
+        "upload", "view", "write",
+    )
+)  # fmt: skip
+"""Words that are always verbs."""
 
 
 class NameWords:
@@ -44,7 +60,8 @@ class NameWords:
     def verbs(self, known: Collection[str]) -> frozenset[str]:
         """Return the first of the words that is a known verb, also as two in one, and those that ``and`` adds to it."""
         found: set[str] = set()
-        for at, word in enumerate(self.order):
+        start = self._after_object()
+        for at, word in enumerate(self.order[start:], start):
             if found and self.order[at - 1] not in _ALSO:
                 continue
             pair = "".join(self.order[at : at + 2])
@@ -53,6 +70,16 @@ class NameWords:
             elif word in known:
                 found.add(word)
         return frozenset(found)
+
+    def _after_object(self) -> int:
+        """Return where a verb stands behind its object, as in ``EmailSearch``; 0 if the name does not begin so."""
+        if self.order[:1] and self.order[0] in _OBJECTS:
+            for at, word in enumerate(self.order[1:], 1):
+                if word in _ALSO:
+                    break
+                if word in _PLAIN_VERBS:
+                    return at
+        return 0
 
 
 def as_words(texts: Iterable[str]) -> frozenset[str]:

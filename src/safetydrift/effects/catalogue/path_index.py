@@ -6,21 +6,30 @@ four of its characters; only entries that are filed under some four characters o
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from safetydrift.effects.catalogue.entries import PathEntry
+    from safetydrift.effects.catalogue.globs import Globs
 
+
+class _Matched(Protocol):
+    """An entry with globs for canonical paths."""
+
+    match: Globs
+
+
+_Entry = TypeVar("_Entry", bound=_Matched)
 _WIDTH = 4
 
 
-class PathIndex:
+class PathIndex(Generic[_Entry]):
     """The path entries of a catalogue, in the order they are tried."""
 
     __slots__ = ("_always", "_entries", "_filed")
 
-    def __init__(self, entries: Iterable[PathEntry]) -> None:
+    def __init__(self, entries: Iterable[_Entry]) -> None:
         self._entries = tuple(entries)
         self._filed: dict[str, set[int]] = {}
         self._always: set[int] = set()
@@ -32,7 +41,7 @@ class PathIndex:
                     # The end of a piece is more telling than its start, which is often a slash.
                     self._filed.setdefault(piece[-_WIDTH:], set()).add(place)
 
-    def candidates(self, canonical: str) -> Iterable[PathEntry]:
+    def candidates(self, canonical: str) -> list[_Entry]:
         """Return the entries that may match a canonical path, in order; those that are left out do not."""
         filed, found = self._filed, self._always
         for at in range(len(canonical) - _WIDTH + 1):

@@ -148,12 +148,20 @@ def _read_request(reading: Reading, request: Request, url: str) -> None:
     elif address.scheme in {"javascript", "vbscript"}:
         reading.hides("runs a script in the page at hand")
     elif address.scheme not in _FETCHED or not request.asks(address):
-        reading.sends(address.host, shown)
         _read_handed_over(reading, request, address)
+        _read_change(reading, request, address, shown)
     else:
         reading.fetches(address.host, shown)
         _read_taken_along(reading, request, address, shown)
     _read_caller(reading, request, address)
+
+
+def _read_change(reading: Reading, request: Request, address: Address, shown: str) -> None:
+    """Add that a request hands something over, or has something deleted."""
+    if request.method == "delete" and reading.tells(address.host, shown):
+        reading.has_deleted(address.host, shown)
+    if request.method != "delete" or request.has_body or request.files:
+        reading.sends(address.host, shown)
 
 
 def _read_local(reading: Reading, request: Request, address: Address) -> None:
@@ -198,8 +206,8 @@ def _read_taken_along(reading: Reading, request: Request, address: Address, show
         reason = "a very long query"
     if reason:
         reading.act("sends", f"takes content along: {reason}")
-        reading.sends(address.host, shown)
         _read_handed_over(reading, request, address)
+        reading.sends(address.host, shown)
 
 
 def _read_caller(reading: Reading, request: Request, address: Address) -> None:

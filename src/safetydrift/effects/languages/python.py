@@ -10,6 +10,7 @@ from safetydrift.effects.languages.code.judging import Judge
 from safetydrift.effects.languages.code.notebook import cell_program, without_commands
 from safetydrift.effects.languages.code.program import Program
 from safetydrift.effects.languages.code.python_tree import read_tree
+from safetydrift.effects.languages.edits import edited
 from safetydrift.effects.reading import MAX_TEXT, UnreadableError
 
 TYPE_CHECKING = False
@@ -44,6 +45,11 @@ def read_python(reading: Reading, text: str) -> None:
     """
     if len(text) > MAX_TEXT:
         raise UnreadableError(f"Python code of more than {MAX_TEXT} characters")
+    path = edited(text)
+    if path is not None and parsed(text) is None:
+        reading.reaches("reads", "edits a file, and runs nothing")
+        reading.writes(path or "the file that is open")
+        return
     reading.act("computes", "runs Python code")
     if text.lstrip().startswith("%%"):
         text = cell_program(reading, text)

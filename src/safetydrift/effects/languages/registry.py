@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "shell": "shell.commands:read_shell",
+    "cmd": "shell.commands:read_cmd",
     "python": "python:read_python",
     "javascript": "javascript:read_javascript",
     "sql": "sql:read_sql",
@@ -40,6 +41,8 @@ class Readers:
             reader = getattr(import_module(f"safetydrift.effects.languages.{module}"), name)
             if module == "scripts":
                 reader = reader(language)
+            if language == "powershell":
+                reader = import_module("safetydrift.effects.languages.powershell").with_programs(reader)
             self._loaded[language] = reader
         return reader
 

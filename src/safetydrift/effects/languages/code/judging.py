@@ -18,6 +18,8 @@ from safetydrift.effects.languages.code.values import (
     is_known,
 )
 from safetydrift.effects.reading import UnreadableError, shown
+from safetydrift.effects.recording import would
+from safetydrift.effects.tool_operations import tool_operations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,6 +39,47 @@ _WRITING = frozenset("wax+>")
 _MODE_SIGNS = frozenset("rwaxbtU+<>e")
 _STAND_INS = {"shell": "$computed"}
 _MAX_TEXTS = 16
+_BARE_VERBS = frozenset(
+    (
+        "create",
+        "send",
+        "delete",
+        "update",
+        "confirm",
+        "capture",
+        "cancel",
+        "transfer",
+        "pay",
+        "close",
+        "remove",
+        "put",
+        "post",
+        "add",
+        "set",
+        "push",
+        "merge",
+        "edit",
+        "invite",
+        "run",
+        "publish",
+        "terminate",
+        "stop",
+        "destroy",
+    )
+)
+"""Names of methods that only say what is done together with what they belong to."""
+_WHOLE = (
+    "rmtree",
+    "removedirs",
+    "remove_tree",
+    "rm_rf",
+    "rmsync",
+    "rmdirsync",
+    "rimraf",
+    "deltree",
+    "delete_directory",
+)
+"""How the names of calls end that delete folders with what they hold, in small letters."""
 
 
 class Judge:
@@ -141,9 +184,32 @@ class Judge:
         label = f"{name}: {entry.note}" if entry.note else name
         for deed in entry.does(name):
             self._deed(deed, label, call, receiver)
+        self._operations(entry, name, label, call)
         if entry.ranks is not None or entry.kinds:
             ranks = entry.ranks if entry.ranks is not None else self.reading.catalogue.scales.lowest
             self.reading.add(ranks, label, kinds=entry.kinds)
+
+    def _operations(self, entry: CallEntry, name: str, label: str, call: Call | None) -> None:
+        """Add what an entry says of a call beyond its acts: an operation of its own, or the one its name tells."""
+        reading = self.reading
+        if entry.harm.action and entry.does(name) is entry.deeds:
+            reading.does(entry.harm, "", "" if entry.harm.note else would(label))
+        if entry.by_name and call is not None:
+            words = name.split(".")
+            told = reading.catalogue.pattern("_".join(words[-2:] if words[-1] in _BARE_VERBS else words[-1:]))
+            if told is not None and told.harm.certainty:
+                args = self._arguments(call)
+                for one in tool_operations(reading.catalogue, reading.boundary, told.harm, (), args):
+                    reading.operations.add(one)
+
+    def _arguments(self, call: Call) -> dict[str, object]:
+        """Return what is known of the arguments of a call, by name or by place."""
+        given = dict(call.keywords) | {str(place): value for place, value in enumerate(call.arguments)}
+        known: dict[str, object] = {}
+        for name, expression in list(given.items())[:_MAX_TEXTS]:
+            texts = [text for value in self.program.values(expression)[:1] for text in _paths(value)]
+            known[name] = [_readable(text) for text in texts if text.strip(HOLE)]
+        return known
 
     def _deed(self, deed: Deed, name: str, call: Call | None, receiver: object) -> None:
         if deed.act == "computes" and not deed.code:
@@ -165,7 +231,8 @@ class Judge:
         elif deed.act == "looks":
             self._names(name, operands)
         else:
-            self.reading.act(deed.act, f"{name} {shown(_readable(_texts(operands)[0]))}")
+            operand = _readable(_texts(operands)[0])
+            self.reading.act(deed.act, f"{name} {shown(operand)}", operand)
 
     def _names(self, name: str, operands: Values) -> None:
         """Add what the names of things tell that are looked at."""
@@ -249,19 +316,24 @@ class Judge:
             reading.act(act, f"{name}, a file named while running")
         elif "://" in path and act == "reads":
             reading.fetches(host_of(path), _readable(path))
+        elif act == "deletes":
+            reading.deletes(_readable(path), whole=name.partition(":")[0].lower().endswith(_WHOLE))
         else:
-            {"reads": reading.reads, "writes": reading.writes, "deletes": reading.deletes}[act](
-                _readable(path)
-            )
+            {"reads": reading.reads, "writes": reading.writes}[act](_readable(path))
 
     # -- the network --------------------------------------------------------------------------------------
 
     def _network(self, deed: Deed, name: str, call: Call | None, operands: Values) -> None:
-        if call is not None and self._option(deed, call, "method", "") in {"DELETE", "delete"}:
-            self.reading.act("deletes", f"{name} deletes")
+        deletes = name.partition(":")[0].endswith(".delete") or (
+            call is not None and self._option(deed, call, "method", "") in {"DELETE", "delete"}
+        )
+        if deletes:
+            self.reading.reaches("deletes", f"{name} deletes")
         hands_over = deed.act == "sends" or (deed.act != "connects" and self._hands_over(deed, call))
         for operand in operands:
             for address in _paths(operand)[:1]:
+                if deletes:
+                    self.reading.has_deleted(host_of(address), _readable(address))
                 self._asks(deed, name, address, hands_over=hands_over or HOLE in address.partition("?")[2])
 
     def _asks(self, deed: Deed, name: str, address: str, *, hands_over: bool) -> None:
@@ -271,7 +343,7 @@ class Judge:
             if host and self.reading.boundary.place(host) != "outside":
                 self.reading.sends(host, told)
             else:
-                self.reading.act("connects", f"{name} {shown(told)}".strip())
+                self.reading.act("connects", f"{name} {shown(told)}".strip(), told)
         elif hands_over:
             self.reading.sends(host, told)
         else:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from safetydrift.effects.languages.addresses import host_of
 from safetydrift.effects.languages.shell.outputs import printf
 from safetydrift.effects.languages.shell.values import Carried, file_key
-from safetydrift.effects.reading import shown
+from safetydrift.effects.operations import LIKELY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ def _alias(programs: Programs, words: list[str], fed: Fed | None) -> None:  # no
 
 def _read(programs: Programs, words: list[str], fed: Fed | None) -> None:
     names = [word for word in words[1:] if not word.startswith("-")] or ["REPLY"]
+    if fed is not None and fed.sources:
+        programs.scope.sources.update(dict.fromkeys(names, fed.sources))
     known = fed.text if fed is not None and len(names) == 1 else None
     for name in names:
         values = (Carried(f"${name}"),) if known is None else (known.partition("\n")[0],)
@@ -45,7 +48,7 @@ def _set(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa
 def _copy(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
     operands = [word for word in words[1:] if not word.startswith("-")]
     if operands[:1] == ["/dev/null"] and words[0] == "cp":
-        programs.reading.act("deletes", f"empties {shown(operands[-1])}")
+        programs.reading.empties(operands[-1])
     if len(operands) == 2 and file_key(operands[0]) in programs.scope.files:  # noqa: PLR2004
         programs.scope.files[file_key(operands[1])] = programs.scope.files[file_key(operands[0])]
 
@@ -55,12 +58,31 @@ def _tee(programs: Programs, words: list[str], fed: Fed | None) -> None:
     for word in words[1:]:
         if not word.startswith("-"):
             if fed is not None and fed.text == "" and not adds and file_key(word) not in programs.scope.files:
-                programs.reading.act("deletes", f"empties {shown(word)}")
+                programs.reading.empties(word)
             programs.scope.files[file_key(word)] = fed.text if fed is not None else None
+
+
+def _change_directory(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+    target = next((word for word in words[1:] if not word.startswith("-") or word == "-"), "~")
+    programs.reading.directory = "" if target == "-" else programs.reading.located(target).rstrip("/") or "/"
+
+
+def _version_control(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+    """Follow a repository to a remote that this very text names."""
+    operands = [word for word in words[1:] if not word.startswith("-")]
+    if operands[:2] in (["remote", "add"], ["remote", "set-url"]) and len(operands) > 3:  # noqa: PLR2004
+        programs.scope.remotes[operands[2]] = operands[3]
+    elif operands[:1] == ["push"] and operands[1:2] and operands[1] in programs.scope.remotes:
+        address = programs.scope.remotes[operands[1]]
+        programs.reading.takes(programs.reading.located("."))
+        programs.reading.hands(host_of(address), address, action="push", least=LIKELY)
 
 
 BUILTINS: dict[str, Builtin] = {
     "alias": _alias,
+    "cd": _change_directory,
+    "pushd": _change_directory,
+    "git": _version_control,
     "read": _read,
     "mapfile": _read,
     "readarray": _read,

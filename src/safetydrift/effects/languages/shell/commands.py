@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from safetydrift.effects.catalogue.scales import join
 from safetydrift.effects.languages.shell.grammar import first_trouble, parse
+from safetydrift.effects.languages.shell.judging import variable_set
 from safetydrift.effects.languages.shell.outputs import MAX_OUTPUT
 from safetydrift.effects.languages.shell.placeholders import filled_in
 from safetydrift.effects.languages.shell.redirections import (
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 200
 _PRICE = 8
+_MAX_GIVEN = 32
 
 
 def read_shell(reading: Reading, text: object) -> None:
@@ -57,10 +59,26 @@ def read_shell(reading: Reading, text: object) -> None:
         If it is neither, is too long, nests too deeply or is too tangled; what was found until then stays added.
     """
     shell = _Shell(reading, Scope())
+    before = reading.exact, reading.code
+    reading.exact, reading.code = True, False
     if isinstance(text, str):
         shell.top(text)
     else:
         shell.vector(text)
+    reading.exact, reading.code = before
+
+
+def read_cmd(reading: Reading, text: object) -> None:
+    """Add what running a command line of Windows would do, read as far as it is like one of a shell.
+
+    Raises
+    ------
+    UnreadableError
+        As `read_shell`.
+    """
+    if not isinstance(text, str):
+        raise UnreadableError("no text")
+    read_shell(reading, text.replace("^", "").replace("\\", "\\\\"))
 
 
 class _Shell(Redirections):
@@ -93,11 +111,10 @@ class _Shell(Redirections):
         function.called = True
         if function.open:
             if fed is not None and fed.words and self.scope.functions.get(fed.words[0]) is function:
-                self.reading.act("runs", "a function starts itself")
-                self.reading.act(
-                    "deletes", "a function starts itself twice over, until the host has no room left"
-                )
+                self.reading.bombs("a function starts itself twice over, until the host has no room left")
             return
+        if self.reading.taken:
+            self.scope.sources["@"] = tuple(self.reading.taken)
         self.reading.pay(function.body.end_byte - function.body.start_byte)
         before, self.scope.arguments = self.scope.arguments, tuple(arguments)
         self._body(function, fed)
@@ -128,6 +145,8 @@ class _Shell(Redirections):
         reading = self.reading
         reading.pay(4 * _PRICE)
         outside, reading.ranks = reading.ranks, reading.catalogue.scales.lowest
+        given, self.given = self.given, []
+        directory = reading.directory
         self.enter()
         self.scope.branches += 1
         try:
@@ -137,6 +156,8 @@ class _Shell(Redirections):
             self.scope.branches -= 1
             self.depth -= 1
             reading.ranks = join(outside, reading.ranks)
+            reading.taken += self.given
+            self.given, reading.directory = given, directory
         written = self.written(node)[:_SHOWN]
         if node.type == "process_substitution":
             if printed is None or written.startswith("<"):
@@ -203,14 +224,22 @@ class _Shell(Redirections):
         self.scope.branches -= 1
         return None
 
+    def _subshell(self, node: Node, fed: Fed | None) -> str | None:
+        directory = self.reading.directory
+        printed = self._group(node, fed)
+        self.reading.directory = directory
+        return printed
+
     def _pipeline(self, node: Node, fed: Fed | None) -> str | None:
         self.enter()
         printed: str | None = ""
+        given: list[str] = self.given
         for child in node.children:
             if child.is_named:
-                self.part = ""
+                self.part, self.given = "", []
                 printed = self._statement(child, fed)
-                fed = Fed(printed, self._last_words(child), self.part)
+                fed = Fed(printed, self._last_words(child), self.part, tuple(self.given))
+        self.given = (given + self.given)[:_MAX_GIVEN]
         self.depth -= 1
         return printed
 
@@ -316,6 +345,7 @@ class _Shell(Redirections):
     def _assign(self, node: Node) -> str:
         """Give a variable its value; return the assignment as a word."""
         name, sign, values = "", "=", tuple[str, ...]()
+        taken = len(self.reading.taken)
         for child in node.children:
             kind = child.type
             if not name and kind in {"variable_name", "subscript"}:
@@ -336,9 +366,18 @@ class _Shell(Redirections):
                 joined([old, new]) for old in self.scope.variables.get(name, ("",)) for new in values
             )
         self.scope.assign(name, values, adds=sign == "[")
+        if len(self.reading.taken) > taken:
+            self.scope.sources[name] = tuple(self.reading.taken[taken:])
+            del self.reading.taken[taken:]
+        if name.isupper():
+            self._environment(name, values)
+        return joined([name, "=", *values[:1]])
+
+    def _environment(self, name: str, values: tuple[str, ...]) -> None:
+        """Add what it does that a variable has a value which programs go by."""
         if name in self.reading.catalogue.shell.running and values != ("",):
             self.shell_text(joined(values, " "))
-        return joined([name, "=", *values[:1]])
+        variable_set(self.reading, name, values[0])
 
     def _declaration(self, node: Node, fed: Fed | None) -> str | None:
         words: list[str] = []
@@ -354,6 +393,21 @@ class _Shell(Redirections):
     # -- commands -----------------------------------------------------------------------------------------
 
     def _command(self, node: Node, fed: Fed | None) -> str | None:
+        """Read a command, and note what it takes in and what it makes of that."""
+        reading = self.reading
+        outside, before = reading.taken, reading.fed
+        reading.fed = fed.sources if fed is not None else ()
+        reading.taken = list(reading.fed)
+        made = len(reading.made)
+        printed = self._simple(node, fed)
+        taken, reading.taken, reading.fed = reading.taken, outside, before
+        for path in reading.made[made:]:
+            reading.comes_from(path, tuple([source for source in taken if source != path]))
+        if printed is None or taken:
+            self.given = (self.given + taken)[:_MAX_GIVEN]
+        return printed
+
+    def _simple(self, node: Node, fed: Fed | None) -> str | None:
         words: list[str] = []
         choice: tuple[str, ...] = ()
         here = silent = False
@@ -372,10 +426,20 @@ class _Shell(Redirections):
                 here = self.lost(child) == "<<"
                 self._trouble(child, fed)
             elif kind not in {"comment", "$"}:
-                words += self.fields(child)
+                words += self._sourced(child)
         self.end = node.end_byte
         printed = self._runs(words, choice, fed)
         return "" if silent else printed
+
+    def _sourced(self, node: Node) -> list[str]:
+        """Return the words of a node, and note what they come from."""
+        taken = self.reading.taken
+        before = len(taken)
+        words = self.fields(node)
+        if len(taken) > before:
+            sources = tuple(taken[before:])
+            self.scope.carried.update(dict.fromkeys(words[:_MAX_GIVEN], sources))
+        return words
 
     def _runs(self, words: list[str], choice: tuple[str, ...], fed: Fed | None) -> str | None:
         """Run a command, whose program may be one of several."""
@@ -407,9 +471,14 @@ class _Shell(Redirections):
                 outputs += [part for part in child.children if part.type == "file_redirect"]
             else:
                 bodies.append(child)
+        given, self.given = self.given, []
         printed = self._all(bodies, fed)
+        made = len(self.reading.made)
         for child in outputs:
             printed = self.written_to(child, printed)
+        for path in self.reading.made[made:]:
+            self.reading.comes_from(path, tuple(self.given))
+        self.given = given + self.given
         return self._go_on(after, printed)
 
     def _go_on(self, after: list[Node], printed: str | None) -> str | None:
@@ -440,7 +509,7 @@ _STATEMENTS: dict[str, Statement] = {
     "redirected_statement": _Shell._redirected,  # noqa: SLF001
     "file_redirect": _Shell._lone,  # noqa: SLF001
     "herestring_redirect": _Shell._lone,  # noqa: SLF001
-    "subshell": _Shell._group,  # noqa: SLF001
+    "subshell": _Shell._subshell,  # noqa: SLF001
     "compound_statement": _Shell._group,  # noqa: SLF001
     "negated_command": _Shell._group,  # noqa: SLF001
     "if_statement": _Shell._branch,  # noqa: SLF001

@@ -50,6 +50,7 @@ class Expander(ABC):
         self.source = b""
         self.end = 0
         self.part = ""
+        self.given: list[str] = []
         self.depth = 0
 
     @abstractmethod
@@ -81,7 +82,7 @@ class Expander(ABC):
             return [self.written(node)]
         elif kind == "string":
             spread = self._spread(node)
-            return [self._only(self._quoted(node))] if spread is None else spread
+            return list(self._quoted(node)) if spread is None else spread
         pieces = self._pieces(node)
         words = self._split(pieces)
         if kind == "concatenation" and any("{" in word for word in words):
@@ -241,6 +242,8 @@ class Expander(ABC):
         parameter = Parameter(written)
         if parameter.name in {"@", "*"} or (parameter.name.isdigit() and parameter.name != "0"):
             return self._positional(parameter, written)
+        if self.scope.sources:
+            self.reading.taken += self.scope.sources.get(parameter.name, ())
         values = self._values(parameter.name)
         if parameter.indirect:
             values = tuple(value for name in values for value in self._values(str(name)))
@@ -254,6 +257,7 @@ class Expander(ABC):
 
     def _positional(self, parameter: Parameter, written: str) -> tuple[str, ...]:
         arguments = self.scope.arguments
+        self.reading.taken += self.scope.sources.get("@", ())
         if arguments is None:
             return (Carried(written[:_SHOWN]),)
         if parameter.name.isdigit():

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fnmatch import fnmatchcase
 
+from safetydrift.effects.languages.shell.archives import pack
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,8 +18,13 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _WILD = re.compile(r"[*?\[]")
 _HARMLESS = frozenset(("shm", "pts", "fd", "mqueue", "log", "ptmx"))
 """What under ``/dev`` is no device whose content is lost when it is written."""
+DEVICES = ("/dev/tcp/", "/dev/udp/")
+"""How the names of connections begin that are used like files."""
 _PRICE = 64
 _BARE_OPTION = 3
+_RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
+_CUTTING = frozenset(("truncate", "gtruncate"))
+_ALWAYS_WHOLE = frozenset(("rimraf", "deltree", "srm", "wipe", "bleachbit", "tmpreaper", "tmpwatch"))
 _LETTERS = re.compile(r"[A-Za-z0-9]")
 
 
@@ -28,7 +35,7 @@ def first_operand(entry: ProgramEntry, words: list[str]) -> int:
         word = words[at]
         if word == "--":
             return at + 1
-        if word.startswith("-") and word != "-":
+        if (word.startswith("-") and word != "-") or is_slashed(entry, word):
             at += 2 if word in entry.valued else 1
         elif entry.wraps and _ASSIGNMENT.match(word):
             at += 1
@@ -37,10 +44,20 @@ def first_operand(entry: ProgramEntry, words: list[str]) -> int:
     return at
 
 
+def is_slashed(entry: ProgramEntry, word: str) -> bool:
+    """Return whether a word is an option of Windows."""
+    return entry.slashes and word[:1] == "/" and "/" not in word[1:]
+
+
 def add_operands(reading: Reading, entry: ProgramEntry, words: list[str], paths: str) -> None:
     """Add what a program does to the files that its words name; `paths` says what they are."""
     if not paths:
         return
+    if paths == "packed":
+        pack(reading, words)
+        return
+    if paths == "deleted":
+        paths = _how_deleted(words)
     skip = entry.skip + entry.operand_code
     if skip and entry.skip_unless.any_of(words[1:]):
         skip = 0
@@ -81,9 +98,33 @@ def _deleted(reading: Reading, operands: list[str]) -> None:
         reading.deletes(word)
 
 
+def _removed(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        reading.deletes(word, whole=True)
+
+
+def _emptied(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        reading.empties(word)
+
+
+def _how_deleted(words: list[str]) -> str:
+    """Return what becomes of the operands of a program that deletes: folders go with all they hold, files are cut."""
+    name = words[0].rpartition("/")[2]
+    if name in _CUTTING:
+        return "emptied"
+    whole = any(_RECURSIVE.fullmatch(word) for word in words[1:])
+    return "removed" if whole or name in _ALWAYS_WHOLE else "deleted"
+
+
 def _written(reading: Reading, operands: list[str]) -> None:
     for word in operands:
         add_written(reading, word)
+
+
+def _touched(reading: Reading, operands: list[str]) -> None:
+    for word in operands:
+        reading.touches(word)
 
 
 def _edited(reading: Reading, operands: list[str]) -> None:
@@ -94,20 +135,32 @@ def _edited(reading: Reading, operands: list[str]) -> None:
 def _copied(reading: Reading, operands: list[str]) -> None:
     for word in operands[:-1]:
         reading.reads(word)
-    _written(reading, operands[-1:])
+    for word in operands[-1:]:
+        add_written(reading, word, "move")
 
 
-def add_written(reading: Reading, path: str) -> None:
+def _moved(reading: Reading, operands: list[str]) -> None:
+    for word in operands[:-1]:
+        reading.moves(word)
+    for word in operands[-1:]:
+        add_written(reading, word, "move")
+
+
+def add_written(reading: Reading, path: str, action: str = "edit") -> None:
     """Add that a file is written; what is written to a device is gone."""
     if path in reading.catalogue.shell.discard:
         return
-    if path.startswith(("/dev/tcp/", "/dev/udp/")):
-        reading.act("connects", f"writes to {path[:60]}, a network connection")
-        reading.destinations.append(path)
+    if path.startswith(DEVICES):
+        reading.connects(endpoint(path), f"writes to {path[:60]}, a network connection")
         return
-    reading.writes(path)
+    reading.writes(path, action)
     if path.startswith("/dev/") and path.split("/")[2] not in _HARMLESS:
-        reading.deletes(path)
+        reading.deletes(path, whole=True)
+
+
+def endpoint(device: str) -> str:
+    """Return the host and the port that a device of the network stands for."""
+    return ":".join(device.split("/")[3:5])
 
 
 def outputs_of(entry: ProgramEntry, words: list[str]) -> list[str]:
@@ -147,7 +200,11 @@ _USES: dict[str, Callable[[Reading, list[str]], None]] = {
     "words": _named,
     "paths": _located,
     "deleted": _deleted,
+    "removed": _removed,
+    "emptied": _emptied,
     "written": _written,
     "edited": _edited,
+    "touched": _touched,
     "copied": _copied,
+    "moved": _moved,
 }

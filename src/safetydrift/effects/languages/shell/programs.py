@@ -7,10 +7,12 @@ from abc import abstractmethod
 from fnmatch import fnmatchcase
 from itertools import pairwise
 
+from safetydrift.effects.catalogue.harms import Harm
 from safetydrift.effects.catalogue.scales import overlay
 from safetydrift.effects.languages.shell.builtins import BUILTINS
 from safetydrift.effects.languages.shell.environment import with_environment
 from safetydrift.effects.languages.shell.expansion import Expander
+from safetydrift.effects.languages.shell.judging import Command, judge, ruled
 from safetydrift.effects.languages.shell.operands import (
     add_operands,
     add_written,
@@ -23,20 +25,25 @@ from safetydrift.effects.languages.shell.reach import (
     Reach,
     addresses_of,
     all_here,
+    changes,
     ends,
     hosts_in,
     reaches,
 )
+from safetydrift.effects.languages.shell.searches import FOUND, found_by
 from safetydrift.effects.languages.shell.values import Carried, Computed, Fed, file_key, joined, like
+from safetydrift.effects.languages.shell.windows import powershell_code
 from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.effects.catalogue.entries import ProgramCase, ProgramEntry
+    from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.effects.languages.shell.values import Function
 
 _WILD = re.compile(r"[*?\[]")
 _FED = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
+_FOLDERS = frozenset(("-P", "--directory-prefix", "-d", "--dir", "--output-dir"))
 _MAX_MATCHES = 24
 _PRICE = 8
 _PRICE_OF_WORD = 24
@@ -50,6 +57,8 @@ _MAX_LINES = 64
 _MAX_SESSION = 4096
 _VERSION = re.compile(r"[-.]?\d{1,3}(?:\.\d{1,3}){0,3}$")
 _SHEBANG = re.compile(r"#!\s*(?:\S*/)?(?:env\s+(?:-\S+\s+)*)?(?:\S*/)?([\w.+\-]+)")
+_HIDDEN = "run code that an encoding hides"
+_RUN = Harm("run", role="command")
 
 
 class Programs(Expander):
@@ -86,7 +95,7 @@ class Programs(Expander):
         return printed
 
     def _program(self, words: list[str], base: str, directory: str | None, fed: Fed | None) -> None:
-        entry = self.reading.catalogue.programs.get(base) or self._versioned(base)
+        entry = self.reading.catalogue.programs.get(base) or self._versioned(base) or self._of_windows(base)
         if directory is not None and (entry is None or not self._at_home(entry, directory, base)):
             self._local(words)
         elif entry is None:
@@ -102,6 +111,14 @@ class Programs(Expander):
         match = _VERSION.search(name)
         entry = self.reading.catalogue.programs.get(name[: match.start()]) if match else None
         return entry if entry is not None and entry.language else None
+
+    def _of_windows(self, name: str) -> ProgramEntry | None:
+        """Return the entry of a program of Windows, whatever the case of its letters."""
+        plain = name.rpartition("\\")[2].lower()
+        if plain.endswith(".exe"):
+            return self.reading.catalogue.programs.get(plain[:-4])
+        entry = self.reading.catalogue.programs.get(plain)
+        return entry if entry is not None and entry.slashes else None
 
     def _at_home(self, entry: ProgramEntry, directory: str, name: str) -> bool:
         """Return whether a directory is one for programs; a language may have been installed anywhere."""
@@ -149,15 +166,21 @@ class Programs(Expander):
         reason = f"unknown program {shown(words[0])}"
         if hosts and not all_here(self.reading, hosts):
             self.reading.unknown(f"{reason} is given an address", "hides")
-            self.reading.destinations.extend(word for _, word in hosts)
+            for host, word in hosts:
+                self.reading.destinations.append(word)
+                self.reading.hands(host, word)
         elif any(isinstance(word, Carried) for word in words):
             self.reading.unknown(f"{reason} is handed content")
         elif self._asks(words):
             self.reading.unknown(f"{reason}, which only seems to be asked for something", "checks")
         else:
             self.reading.unknown(reason)
+        command = joined(words, " ")
         if any(word in self.reading.catalogue.shell.destroying for word in words[1:_MAX_SUBCOMMAND]):
-            self.reading.act("deletes", f"{shown(words[0])} is told to delete something")
+            self.reading.act("deletes", f"has {shown(words[0])} delete something", command)
+        if not ruled(self.reading, Command(self.reading, self.reading.catalogue.nameless, words, 1)):
+            self.reading.does(_RUN, command)
+        self.reading.gives(command)
         self._name_all(words[1:])
 
     def _asks(self, words: list[str]) -> bool:
@@ -179,7 +202,7 @@ class Programs(Expander):
             return False
         text = self.scope.files[key]
         if text is None:
-            self.reading.hides(f"runs {shown(path)}, whose content is only known when it is written")
+            self.reading.hides(f"runs {shown(path)}, whose content is only known when it is written", path)
             return True
         self._nested(language or self._language(text), text)
         return True
@@ -200,6 +223,7 @@ class Programs(Expander):
         if entry.stdin == "words":
             words = self._with_lines(words, fed)
         start = first_operand(entry, words)
+        found = len(self.reading.operations)
         read = self._looked_through(entry, words, start, fed)
         case = self._effect(entry, words, start, read=read)
         if entry.executes:
@@ -209,6 +233,27 @@ class Programs(Expander):
         for path in outputs_of(entry, words):
             add_written(self.reading, path)
             self.scope.files[file_key(path)] = None
+        self._judge(entry, case, words, start, read=read, told=len(self.reading.operations) > found)
+
+    def _judge(
+        self,
+        entry: ProgramEntry,
+        case: ProgramCase | None,
+        words: list[str],
+        start: int,
+        *,
+        read: bool,
+        told: bool,
+    ) -> None:
+        """Add what the command does to what."""
+        judge(
+            self.reading,
+            Command(self.reading, entry, words, start),
+            _effect_of(entry, case),
+            self.scope.carried,
+            read=read,
+            told=told,
+        )
 
     def _about_itself(self, entry: ProgramEntry, words: list[str]) -> bool:
         """Return whether a program is only asked about itself, or about one of its subcommands."""
@@ -246,6 +291,8 @@ class Programs(Expander):
     def _looked_through(self, entry: ProgramEntry, words: list[str], start: int, fed: Fed | None) -> bool:
         """Read what a program runs in turn; False if there is nothing to read."""
         operand = start + entry.skip
+        if self._of_windows_shell(entry, words, operand):
+            return True
         read = bool(entry.code) and self._options(entry, words, start)
         if entry.evaluates and operand < len(words):
             self._code("shell", joined(words[operand:], " "))
@@ -257,6 +304,20 @@ class Programs(Expander):
             self._code(entry.language, words[operand])
             return True
         return read or self._script(entry, words, start, fed)
+
+    def _of_windows_shell(self, entry: ProgramEntry, words: list[str], operand: int) -> bool:
+        """Read the code that a shell of Windows is given on its command line; False if it is none or has none."""
+        if entry.language == "cmd" and operand < len(words):
+            self._code("cmd", joined(words[operand:], " "))
+            return True
+        given = powershell_code(words) if entry.language == "powershell" else None
+        if given is None:
+            return False
+        code, encoded = given
+        if encoded:
+            self.reading.brings_code([" ".join(words)], _HIDDEN)
+        self._code(entry.language, code)
+        return True
 
     def _effect(self, entry: ProgramEntry, words: list[str], start: int, *, read: bool) -> ProgramCase | None:
         """Add what the entry says, in the case that holds; return the case."""
@@ -284,15 +345,19 @@ class Programs(Expander):
         leaves = leaves or ends(self.reading, ranks)
         hosts, raw = hosts_in(entry, words, start), entry.hosts == "sockets"
         Reach(ranks, reason, kinds, hosts, leaves=leaves, raw=raw).add_to(self.reading)
-        self._fetched(words)
+        keeps = changes(self.reading, ranks) and not leaves and not outputs_of(entry, words)
+        self._fetched(words, keeps=keeps and (entry.hosts == "words" or words[1:2] == ["clone"]))
         return case
 
-    def _fetched(self, words: list[str]) -> None:
+    def _fetched(self, words: list[str], *, keeps: bool) -> None:
         """Remember what a network program may have saved, in case it is run."""
+        folder = next((words[at + 1] + "/" for at, word in enumerate(words[:-1]) if word in _FOLDERS), "")
         for word in words[1:]:
             key = file_key(word.partition("?")[0]) if "://" in word else ""
             if key:
                 self.scope.files.setdefault(key, None)
+                if keeps:
+                    self.reading.writes(folder + key.removesuffix(".git"))
 
     # -- code ---------------------------------------------------------------------------------------------
 
@@ -316,7 +381,8 @@ class Programs(Expander):
         if entry.stdin != "code" and not entry.language and words[0] not in {".", "source"}:
             return False
         # Of a program whose operands are no files (``at now``) only what it is fed is code.
-        if start < len(words) and words[start] not in _FED and (entry.paths or fed is None):
+        script = not (entry.language == "shell" and "-s" in words[1:start])
+        if script and start < len(words) and words[start] not in _FED and (entry.paths or fed is None):
             return self._code_file(entry, words[start], words[start + 1 :])
         elsewhere = entry.skip_unless.any_of(words[1:start]) or "-m" in words[1:start]
         if fed is None and entry.language not in {"", "shell"} and entry.stdin == "code":
@@ -324,25 +390,35 @@ class Programs(Expander):
             if session.strip():
                 self._code(entry.language, session)
         if fed is None or elsewhere or (entry.stdin != "code" and start >= len(words)):
+            self.reading.shells = self.reading.shells or (entry.language == "shell" and start >= len(words))
             return False
+        self._decoded(fed)
         if fed.text is None:
+            self.reading.shells = True
             self.reading.hides(f"{words[0]} runs what it is fed")
         else:
             self._code(entry.language or "shell", fed.text)
         return True
 
+    def _decoded(self, fed: Fed) -> None:
+        """Add that code is run that an encoding hid."""
+        if fed.words and fed.words[0].rpartition("/")[2] in self.reading.catalogue.shell.decoders:
+            self.reading.brings_code([" ".join(fed.words)], _HIDDEN)
+
     def _code_file(self, entry: ProgramEntry, path: str, operands: list[str]) -> bool:
         if isinstance(path, Computed) and path.startswith(("$(", "`")):
             self.reading.hides(f"runs what {shown(path)} names")
             return True
-        tool = self.reading.catalogue.programs.get(path.rpartition("/")[2]) if "." in path else None
+        name = path.rpartition("/")[2]
+        tool = self.reading.catalogue.programs.get(name) if "." in name else None
         if tool is not None and tool is not entry:
             self.reading.add(tool.ranks, f"{shown(path)}: {tool.note}", kinds=tool.kinds, leaves=tool.leaves)
         if self._written(path, entry.language):
             return True
-        if tool is None and path.rpartition("/")[2] in self.reading.catalogue.shell.checkers:
+        if tool is None and name in self.reading.catalogue.shell.checkers:
             self.reading.runs(path, operands)
             return True
+        self.reading.starts(path)
         return False
 
     def _code(self, language: str, text: str) -> None:
@@ -353,7 +429,7 @@ class Programs(Expander):
             bare = text.startswith(("$", "`"))
             if bare or isinstance(text, Carried):
                 self.reading.hides(f"runs {shown(text)}, which is put together while running")
-            if bare and language != "shell":
+            if bare and language not in {"shell", "powershell"}:
                 return
         self._nested(language, text)
 
@@ -386,7 +462,7 @@ class Programs(Expander):
         else:
             self.scope.variables["input"] = (Carried("$input"),)
             handed = [Carried("$input")]
-            named = list(fed.words[1:]) if fed else []
+            named = found_by(fed.words) if fed else []
         mark = _placeholder(options)
         if not any(mark in word for word in inner):
             return [*inner, *handed, *named]
@@ -401,7 +477,7 @@ class Programs(Expander):
     def _executed(self, entry: ProgramEntry, words: list[str], fed: Fed | None) -> None:
         """Look through ``find ... -exec``, with the words of the search in place of what it finds."""
         first = next((at for at, word in enumerate(words) if word in entry.executes), len(words))
-        searched = [word for word in words[1:first] if not word.startswith("-")]
+        searched = found_by(words[:first])
         at = first
         while at < len(words):
             rest = words[at + 1 :]
@@ -409,11 +485,27 @@ class Programs(Expander):
             if end:
                 # What a search finds is handed to the command: the words of the search stand for it.
                 found = searched if words[at][0] == "-" != words[at][1] else []
-                self.run(rest[:end] + found, fed)
+                self.run(_with_found(rest[:end], found), fed)
             after = at + 1 + end
             at = next(
                 (place for place in range(after, len(words)) if words[place] in entry.executes), len(words)
             )
+
+
+def _effect_of(entry: ProgramEntry, case: ProgramCase | None) -> tuple[Ranks, tuple[str, ...], bool]:
+    """Return levels, kinds and whether content leaves, in the case that holds."""
+    if case is None:
+        return entry.ranks, entry.kinds, entry.leaves
+    return overlay(entry.ranks, case.ranks), case.kinds, case.leaves
+
+
+def _with_found(words: list[str], found: list[str]) -> list[str]:
+    """Return a command with what a search found in place of the mark for it."""
+    if not found:
+        return words
+    if not any(FOUND in word for word in words):
+        return words + found
+    return [word.replace(FOUND, one) for word in words for one in (found if FOUND in word else [FOUND])]
 
 
 def _case(entry: ProgramEntry, words: list[str], start: int) -> tuple[ProgramCase | None, int]:

@@ -60,20 +60,20 @@ class Reach:
         reading.add(self.ranks, self.reason, kinds=self.kinds, external=True, leaves=self.leaves)
         for host, word in self.hosts:
             if isinstance(word, Carried):
-                reading.sends(host, word)
+                reading.tells(host, word)
             elif host and reading.boundary.place(host) == METADATA:
-                reading.fetches(host, word)
+                reading.asks(host, word)
             elif self.leaves:
                 reading.destinations.append(word)
 
     def _inside(self, reading: Reading) -> None:
         reading.add(reading.catalogue.scales.lowest, self.reason, kinds=self.kinds)
         for host, word in self.hosts:
-            (reading.sends if self.leaves else reading.fetches)(host, word)
+            (reading.tells if self.leaves else reading.asks)(host, word)
         if "destructive_action" in self.kinds:
-            reading.act("deletes", self.reason)
+            reading.reaches("deletes", self.reason)
         elif not self.leaves and changes(reading, self.ranks):
-            reading.act("writes", f"{self.reason} and keeps it")
+            reading.reaches("writes", f"{self.reason} and keeps it")
 
 
 def reaches(reading: Reading, ranks: Ranks) -> bool:

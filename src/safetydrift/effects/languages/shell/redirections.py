@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from safetydrift.effects.languages.shell.grammar import is_lost_sign
-from safetydrift.effects.languages.shell.operands import add_written, named_by_glob
+from safetydrift.effects.languages.shell.operands import DEVICES, add_written, endpoint, named_by_glob
 from safetydrift.effects.languages.shell.programs import Programs
 from safetydrift.effects.languages.shell.values import Fed, file_key, joined
-from safetydrift.effects.reading import shown
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,15 +46,16 @@ class Redirections(Programs):
         return joined([self.text(node), "\n"])
 
     def _read_from(self, path: str) -> Fed:
-        if path.startswith(("/dev/tcp/", "/dev/udp/")):
+        if path.startswith(DEVICES):
             add_written(self.reading, path)
             return Fed(None)
-        key = file_key(path)
+        key, place = file_key(path), self.reading.located(path)
+        sources = (place, *self.reading.made_of(place))
         if key in self.scope.files:
-            return Fed(self.scope.files[key])
+            return Fed(self.scope.files[key], sources=sources)
         self.reading.reads(path)
         named_by_glob(self.reading, path)
-        return Fed(None)
+        return Fed(None, sources=sources)
 
     def written_to(self, node: Node, printed: str | None) -> str | None:
         """Add where output goes; return what is left of it for a pipe."""
@@ -64,17 +64,28 @@ class Redirections(Programs):
         errors = first.type == "file_descriptor" and self.written(first) != "1"
         for target in self._targets(node):
             if target == "-" or (sign in {">&", "<&"} and target.rstrip("-").isdigit()):
+                self._connected(self.scope.connections.get(target, ""))
                 continue
             add_written(self.reading, target)
+            if target.startswith(DEVICES):
+                self._connected(endpoint(target))
+                self.scope.connections[self.written(first)] = endpoint(target)
             key = file_key(target)
             if not errors:
                 if printed is not None and not printed.strip() and sign in _EMPTYING and self.is_kept(target):
-                    self.reading.act("deletes", f"empties {shown(target)}")
+                    self.reading.empties(target)
                 before = self.scope.files.get(key)
                 adds = sign in {">>", "&>>"} and before is not None and printed is not None
                 self.scope.files[key] = joined([before or "", printed or ""]) if adds else printed
                 printed = ""
         return printed
+
+    def _connected(self, address: str) -> None:
+        """Add that the output of what was read before goes over a connection."""
+        if address and self.given:
+            outside, self.reading.taken = self.reading.taken, list(self.given)
+            self.reading.hands(address.partition(":")[0], address)
+            self.reading.taken = outside
 
     def is_kept(self, path: str) -> bool:
         """Return whether a file may hold something that this very text has not written."""

@@ -37,12 +37,16 @@ class Fed:
         The words of the command whose output it is, if any.
     part
         What is known of a text that is not known as a whole.
+    sources
+        What the text comes from: paths, addresses, commands.
     """
 
-    __slots__ = ("part", "text", "words")
+    __slots__ = ("part", "sources", "text", "words")
 
-    def __init__(self, text: str | None, words: tuple[str, ...] = (), part: str = "") -> None:
-        self.text, self.words, self.part = text, words, part
+    def __init__(
+        self, text: str | None, words: tuple[str, ...] = (), part: str = "", sources: tuple[str, ...] = ()
+    ) -> None:
+        self.text, self.words, self.part, self.sources = text, words, part, sources
 
 
 class Function:
@@ -68,17 +72,38 @@ class Scope:
         Text written to a file, by its path; None where it is not known.
     arguments
         The positional parameters; None where they are not known.
+    sources
+        What the values of variables come from, by the name of the variable; by ``@`` those of the arguments.
+    carried
+        What the words of commands come from, by the word.
+    remotes, connections
+        Addresses of remotes of repositories by name, and of connections by the descriptor of the shell.
     branches
         How many constructs deep the reading is in which a command may be left out or repeated.
     """
 
-    __slots__ = ("aliases", "arguments", "branches", "files", "functions", "variables")
+    __slots__ = (
+        "aliases",
+        "arguments",
+        "branches",
+        "carried",
+        "connections",
+        "files",
+        "functions",
+        "remotes",
+        "sources",
+        "variables",
+    )
 
     def __init__(self) -> None:
         self.variables: dict[str, tuple[str, ...]] = {}
         self.functions: dict[str, Function] = {}
         self.aliases: dict[str, str] = {}
         self.files: dict[str, str | None] = {}
+        self.sources: dict[str, tuple[str, ...]] = {}
+        self.carried: dict[str, tuple[str, ...]] = {}
+        self.remotes: dict[str, str] = {}
+        self.connections: dict[str, str] = {}
         self.arguments: tuple[str, ...] | None = ()
         self.branches = 0
 
