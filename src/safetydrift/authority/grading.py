@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from safetydrift.authority.kept import DIRECTED, EXCEPTED, NUMBERED, PINNED, Digester, split
@@ -30,6 +32,8 @@ _TAKES = actions("delete", "move", "stop")
 """Acts on one thing that are not on what it is in: to delete an issue of a project is not to delete the project."""
 _NAMED_ALONE = actions("install", "fetch")
 """Acts that are no ordinary means any more once the user has named what they want of their kind."""
+_LONG_WORD = re.compile(r"[^\W_]{4,40}")
+_MOST_SHARED = 4
 _TITLED = names("calendar booking mail message post order document task issue")
 """Kinds of objects that have titles in words, of which people say a part."""
 
@@ -131,6 +135,16 @@ class View:
         rows = [row for word in telling for row in (word.parts or (word.digest,))]
         shared = sum([row in self._words for row in rows])
         return _WORDS if shared and shared == len(rows) else min(shared, 1)
+
+    def shares(self, text: str) -> int:
+        """See `safetydrift.authority.request.Request.shares`."""
+        count, words = 0, set(_LONG_WORD.findall(text))
+        for word in words:
+            if self._digest(word) in self._words:
+                count += 1
+                if count >= _MOST_SHARED:
+                    break
+        return count
 
     # -- what was asked for ------------------------------------------------------------------------------------
 

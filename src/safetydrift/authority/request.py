@@ -73,6 +73,10 @@ class Request(Kept, frozen=True, dict=True):
         """Return how much of a value was said: 0 nothing, 1 a part, 2 all that tells it apart, 3 the value."""
         return self._view().overlap(value)
 
+    def shares(self, text: str) -> int:
+        """Return how many different words of more than three letters a folded text shares with the user's, at most 4."""
+        return self._view().shares(text)
+
     def asks(self, action: str, targets: Sequence[str] = (), words: Sequence[str] = ()) -> Asked:
         """Return the authority that the user's words give for an act.
 

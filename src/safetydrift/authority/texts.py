@@ -1,9 +1,9 @@
 """Texts that came into a run, and the places where a value stands in them.
 
 A value that decides what a call does (an account, a recipient, a host, a path) has authority only if somebody entitled
-to decide it wrote it somewhere. So every text that comes back from a tool is kept with a label that says who vouches
-for it, and `SourceText.find` says where in it a value stands: in which field, beside which words, and whether the
-passage around it speaks to the agent.
+to decide it wrote it somewhere. So every text that a tool brings back is kept with a label that says who vouches for
+it, and `SourceText.find` says where in it a value stands: in which field, among which words, and whether the passage
+around it speaks to the agent.
 
 In memory the text itself is kept, bounded; what a store keeps are keyed digests of its words, line by line.
 """
@@ -12,36 +12,40 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from hashlib import blake2b
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
+
+from safetydrift.authority.kept import DIGEST
+from safetydrift.authority.text import fold
+from safetydrift.authority.values import is_shared, keys_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
-    from safetydrift.authority.text import Value
+    from safetydrift.authority.kept import Digester
 
 MAX_KEPT = 64 * 1024
 """Of a longer text, its beginning and its end are kept, half each, in characters."""
-MAX_LINES = 512
-"""Lines of a text that a store keeps; what stands between the first and the last is forgotten."""
-MAX_PLACES = 8
+MAX_LINES = 256
+"""Lines of a text that a store keeps: the first and the last."""
+MAX_LINE_WORDS = 64
+"""Words of a line that a store keeps."""
+MAX_PLACES = 6
 """Places of a value in one text that are looked at."""
 AROUND = 160
 """Characters before and after a value that are taken for its passage, within the paragraph."""
-DIGEST = 8
-"""Bytes of a digest."""
+MAX_NEAR = 4
+"""Words of the user around a value that are counted."""
 
-UNREAD, UNTRUSTED, SELF, RECORD, OPERATOR = range(5)
+UNREAD, UNTRUSTED, SELF, RECORD = range(4)
 """Who vouches for a text: nobody could read it; anybody may have written it; the agent itself; a system of record of the
-user's own; the operator. In ascending order of integrity (Biba, 1977)."""
+user's own. In ascending order of integrity (Biba, 1977)."""
 
 PROSE, FREE, DATA, IDENTITY = range(4)
 """The field in which a value stands: none that can be told; one in which people write what they like; one that a system
 fills in; one that says who somebody is (a sender, a participant)."""
 
-_LINE = re.compile(r"\n")
 _KEY = re.compile(r"(?:^|[{,])[ \t]{0,4}(?:- )?[\"']?([A-Za-z][\w \-]{0,30}?)[\"']?[ \t]*[:=]", re.MULTILINE)
 _FREE = frozenset(
     "body content contents text message msg description desc note notes memo comment comments subject title summary "
@@ -52,7 +56,28 @@ _IDENTITY = frozenset(
     "sender from author owner participants attendees organizer organiser user username name contact recipient "
     "recipients to cc created_by assignee reporter email members".split()
 )
-_WORD = re.compile(r"\w{2,}")
+_TOKEN = re.compile(r"[^\s,;\"'()<>\[\]{}|]{2,128}")
+_SEPARATORS = dict.fromkeys(map(ord, " \t\u00a0-./()"))
+_SHORTEST = 3
+_COMPACT_SHAPES = frozenset(("account", "phone"))
+
+
+class Needles(Struct, frozen=True, gc=False):
+    """What a value is looked for by.
+
+    Parameters
+    ----------
+    whole
+        Forms of the value as a whole.
+    part
+        What identifies it alone: the host of a page, the name of a file; empty for most.
+    compact
+        Of accounts and numbers, the form without separators.
+    """
+
+    whole: tuple[str, ...]
+    part: str = ""
+    compact: str = ""
 
 
 class Place(Struct, frozen=True, gc=False):
@@ -60,41 +85,40 @@ class Place(Struct, frozen=True, gc=False):
 
     Parameters
     ----------
-    number
-        The call that brought the text, counted from 1.
-    integrity
-        `UNREAD` to `OPERATOR`.
-    pointed
-        How directly the user pointed to the text: 2 named by them, 1 reached from such a text, 0 not at all.
+    text
+        The text.
     field
         `PROSE` to `IDENTITY`.
     speaks
         Whether the passage around it speaks to the agent.
     near
-        How many different words of the user stand around it, at most 4.
+        How many different words of the user stand around it, at most `MAX_NEAR`.
     whole
         Whether the value stands there as a whole; else only what identifies it (the host of a URL) does.
     """
 
-    number: int
-    integrity: int
-    pointed: int
+    text: SourceText
     field: int
     speaks: bool
     near: int
     whole: bool = True
 
+    @property
+    def rank(self) -> tuple[bool, bool, int, int, int, int]:
+        """By what places are compared: the greatest vouches most for the value."""
+        return (not self.speaks, self.whole, self.text.integrity, self.text.pointed, self.field, self.near)
 
-class Line(Struct, frozen=True, array_like=True, gc=False):
-    """One line of a text as a store keeps it: digests of what stands in it, in `DIGEST` bytes each."""
 
-    field: int
+class Line(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """One line of a text as a store keeps it: digests of its words, one after the other."""
+
+    field: Annotated[int, Meta(ge=PROSE, le=IDENTITY)]
     speaks: bool
-    near: int
-    digests: bytes
+    near: Annotated[int, Meta(ge=0, le=MAX_NEAR)]
+    digests: Annotated[bytes, Meta(max_length=DIGEST * MAX_LINE_WORDS)]
 
 
-class SourceText(Struct):
+class SourceText(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
     """One text that came into a run.
 
     Parameters
@@ -102,9 +126,11 @@ class SourceText(Struct):
     number
         The call that brought it, counted from 1.
     integrity
-        `UNREAD` to `OPERATOR`.
+        `UNREAD` to `RECORD`.
     pointed
-        As in `Place`.
+        How directly the user pointed to it: 2 named by them, 1 reached from such a text, 0 not at all.
+    delegated
+        The actions for which the user gave it a say; ``("*",)`` for all.
     text
         What it says, folded (`safetydrift.authority.text.fold`); empty once a store has kept it.
     speaks
@@ -114,87 +140,79 @@ class SourceText(Struct):
     """
 
     number: int
-    integrity: int
-    pointed: int
+    integrity: Annotated[int, Meta(ge=UNREAD, le=RECORD)]
+    pointed: Annotated[int, Meta(ge=0, le=2)] = 0
+    delegated: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
     text: str = ""
     speaks: tuple[tuple[int, int], ...] = ()
-    lines: tuple[Line, ...] = ()
+    lines: Annotated[tuple[Line, ...], Meta(max_length=MAX_LINES)] = ()
 
-    def find(self, value: Value, near: Callable[[str], int], key: bytes) -> Place | None:
-        """Return the place that speaks most for a value; None where the text does not hold it.
+    def find(self, needles: Needles, near: Callable[[str], int], digest: Digester) -> Place | None:
+        """Return the place that vouches most for a value; None where the text does not hold it.
 
         Parameters
         ----------
-        value
-            What is looked for, in its normal form.
+        needles
+            What is looked for.
         near
             Counts the user's words in a passage.
-        key
-            Of the digests, for a text that a store has kept.
+        digest
+            Makes the keyed digests, for a text that a store has kept.
         """
         if not self.text:
-            return self._find_digest(value, key)
+            return self._find_digest(needles, digest)
         best: Place | None = None
-        for start, end, whole in self._occurrences(value):
-            place = Place(
-                self.number, self.integrity, self.pointed, self._field(start), self._speaks(start, end),
-                near(self._around(start, end)), whole,
-            )  # fmt: skip
-            best = place if best is None or _better(place, best) else best
+        for start, end, whole in self._occurrences(needles):
+            place = Place(self, self._field(start), self._speaks(start, end), near(self._around(start, end)), whole)
+            best = place if best is None or place.rank > best.rank else best
         return best
 
-    def kept(self, near: Callable[[str], int], key: bytes, forms: Callable[[str], Sequence[str]]) -> SourceText:
-        """Return the text as a store keeps it: keyed digests of the words of every line instead of the text.
-
-        Parameters
-        ----------
-        forms
-            Gives the normal forms of everything in a line that a value may be compared with.
-        """
+    def kept(self, near: Callable[[str], int], digest: Digester) -> SourceText:
+        """Return the text as a store keeps it: keyed digests of the words of every line instead of the text."""
         if not self.text:
             return self
-        lines = []
-        for start, end in self._lines():
-            found = b"".join(sorted({digest(form, key) for form in forms(self.text[start:end])}))
-            lines.append(
-                Line(self._field(end), self._speaks(start, end), near(self.text[start:end]), found)
-            )
-        return SourceText(self.number, self.integrity, self.pointed, lines=tuple(lines))
+        lines, at = [], 0
+        for line in self.text.split("\n"):
+            found = _forms(line)
+            if found:
+                end = at + len(line)
+                row = b"".join([digest(form) for form in found])
+                lines.append(Line(self._field(end), self._speaks(at, end), near(line), row))
+            at += len(line) + 1
+        if len(lines) > MAX_LINES:
+            lines = lines[: MAX_LINES // 2] + lines[-MAX_LINES // 2 :]
+        return SourceText(self.number, self.integrity, self.pointed, self.delegated, lines=tuple(lines))
 
     # -- inside -----------------------------------------------------------------------------------------------
 
-    def _occurrences(self, value: Value) -> Iterator[tuple[int, int, bool]]:
+    def _occurrences(self, needles: Needles) -> Iterator[tuple[int, int, bool]]:
         found = False
-        for needle, whole in value.needles:
+        for needle in needles.whole:
             for start in _starts(self.text, needle):
                 found = True
-                yield start, start + len(needle), whole
+                yield start, start + len(needle), True
             if found:
                 return
-        if value.compact and value.compact in compact(self.text):
-            match = re.search(value.spaced, self.text)
+        if needles.compact and needles.compact in _compact(self.text):
+            match = re.search(r"[ \t\u00a0\-./()]{0,2}".join(map(re.escape, needles.compact)), self.text)
             if match is not None:
                 yield match.start(), match.end(), True
+                return
+        if needles.part:
+            for start in _starts(self.text, needles.part):
+                yield start, start + len(needles.part), False
 
-    def _find_digest(self, value: Value, key: bytes) -> Place | None:
+    def _find_digest(self, needles: Needles, digest: Digester) -> Place | None:
         best: Place | None = None
-        for needle, whole in (*value.needles, *([(value.compact, True)] if value.compact else [])):
-            wanted = digest(needle, key)
-            for line in self.lines:
-                if _holds(line.digests, wanted):
-                    place = Place(
-                        self.number, self.integrity, self.pointed, line.field, line.speaks, line.near, whole
-                    )
-                    best = place if best is None or _better(place, best) else best
-            if best is not None:
-                return best
+        for line in self.lines:
+            whole = any(
+                all(_holds(line.digests, digest(word)) for word in form.split(" ") if len(word) > 1)
+                for form in (*needles.whole, *([needles.compact] if needles.compact else ()))
+            )
+            if whole or (needles.part and _holds(line.digests, digest(needles.part))):
+                place = Place(self, line.field, line.speaks, line.near, whole)
+                best = place if best is None or place.rank > best.rank else best
         return best
-
-    def _lines(self) -> Iterator[tuple[int, int]]:
-        ends = [match.start() for match in _LINE.finditer(self.text)][: 4 * MAX_LINES]
-        spans = list(zip([0, *[end + 1 for end in ends]], [*ends, len(self.text)], strict=True))
-        spans = spans if len(spans) <= MAX_LINES else spans[: MAX_LINES // 2] + spans[-MAX_LINES // 2 :]
-        return iter([span for span in spans if span[0] < span[1]])
 
     def _around(self, start: int, end: int) -> str:
         text = self.text
@@ -208,8 +226,8 @@ class SourceText(Struct):
     def _field(self, at: int) -> int:
         """Return the kind of the field that a place belongs to, by the last key that stands before it.
 
-        Only keys that are indented by less than four blanks count, and those of JSON: what somebody wrote into a field is
-        indented further where a system prints it over several lines.
+        Keys of records stand at the margin; what somebody wrote into a field is indented further where a system prints
+        it over several lines.
         """
         last = None
         for match in _KEY.finditer(self.text, max(0, at - 4 * AROUND), at):
@@ -220,9 +238,56 @@ class SourceText(Struct):
         return FREE if name in _FREE else IDENTITY if name in _IDENTITY else DATA
 
 
-def _better(one: Place, other: Place) -> bool:
-    """Return whether a place speaks more for a value than another one."""
-    return (one.whole, not one.speaks, one.field, one.near) > (other.whole, not other.speaks, other.field, other.near)
+@lru_cache(4096)
+def needles_of(value: str) -> Needles | None:
+    """Return what a value is looked for by; None for what is too short to come from anywhere in particular.
+
+    Examples
+    --------
+    >>> needles_of("https://Example.com/a?x=1").part, needles_of("AT68 5453 2054 0000 11").compact
+    ('example.com', 'at685453205400011')
+    >>> needles_of("5") is None
+    True
+    """
+    shape, _, form = keys_of(value)[0].partition(":")
+    form = fold(form)
+    folded = " ".join(fold(value).split())
+    whole = tuple(dict.fromkeys([one for one in (folded, form) if len(one) >= _SHORTEST]))
+    if not whole:
+        return None
+    if shape in {"url", "host"}:
+        host = form.partition("/")[0].partition("?")[0]
+        return Needles(whole, "" if is_shared(host) else host)
+    if shape == "path":
+        name = form.rstrip("/").rpartition("/")[2]
+        return Needles(whole, name if len(name) > _SHORTEST else "")
+    if shape in _COMPACT_SHAPES:
+        return Needles(whole, compact=form.translate(_SEPARATORS))
+    return Needles(whole)
+
+
+def bounded(text: str) -> str:
+    """Return what is kept of a text: of a longer one, its beginning and its end."""
+    return text if len(text) <= MAX_KEPT else f"{text[: MAX_KEPT // 2]}\n{text[-MAX_KEPT // 2 :]}"
+
+
+def _forms(line: str) -> tuple[str, ...]:
+    """Return the forms of everything in a line that a value may be compared with."""
+    found: dict[str, None] = {}
+    for match in _TOKEN.finditer(line):
+        token = match[0].strip(".:!?-*`")
+        if len(token) > 1:
+            found[token] = None
+            if not token.isalpha():
+                shape, _, form = keys_of(token)[0].partition(":")
+                found[fold(form)] = None
+                if shape == "url":
+                    found[form.partition("/")[0].partition("?")[0]] = None
+                elif shape == "path":
+                    found[form.rstrip("/").rpartition("/")[2]] = None
+        if len(found) >= MAX_LINE_WORDS:
+            break
+    return tuple(found)[:MAX_LINE_WORDS]
 
 
 def _starts(text: str, needle: str) -> Iterator[int]:
@@ -230,8 +295,9 @@ def _starts(text: str, needle: str) -> Iterator[int]:
     at, count = text.find(needle), 0
     while at >= 0 and count < MAX_PLACES:
         end = at + len(needle)
-        before, after = text[at - 1 : at], text[end : end + 1]
-        glued = (needle[0].isalnum() and before.isalnum()) or (needle[-1].isalnum() and after.isalnum())
+        glued = (needle[0].isalnum() and at > 0 and text[at - 1].isalnum()) or (
+            needle[-1].isalnum() and end < len(text) and text[end].isalnum()
+        )
         if not glued:
             count += 1
             yield at
@@ -239,18 +305,9 @@ def _starts(text: str, needle: str) -> Iterator[int]:
 
 
 @lru_cache(64)
-def compact(text: str) -> str:
-    """Return a text without what may stand between the groups of a number: blanks, hyphens, dots, brackets."""
+def _compact(text: str) -> str:
+    """Return a text without what may stand between the groups of a number."""
     return text.translate(_SEPARATORS)
-
-
-_SEPARATORS = dict.fromkeys(map(ord, " \t\u00a0-./()"))
-
-
-@lru_cache(4096)
-def digest(word: str, key: bytes) -> bytes:
-    """Return the keyed digest of a word (BLAKE2b), `DIGEST` bytes."""
-    return blake2b(word.encode("utf-8", "surrogatepass"), digest_size=DIGEST, key=key).digest()
 
 
 def _holds(digests: bytes, wanted: bytes) -> bool:

@@ -228,6 +228,10 @@ class Labeler:
         findings: Findings = self._found_in(text)
         return findings
 
+    def passages(self, text: str) -> Sequence[str]:
+        """Return the passages of a text that speak to the agent (`safetydrift.effects.history.instructions`)."""
+        return self._instructions.passages(text)
+
     def _reads_nothing(self, entry: ToolEntry | None) -> bool:
         scales = self.catalogue.scales
         return (

@@ -1,0 +1,389 @@
+"""A call in view of its run: its concerns before it is made, and what it adds to the ledger once its result is there."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from safetydrift.authority.concerns import (
+    ACT_NAMES, DELEGATED, ELSEWHERE, INSIDE, MADE, MAX_CONCERNS, NOBODY, NOTHING, OTHER, OWN, PARTY, POINTED, PROJECT,
+    REACHED, RECORDED, SAID, SYSTEM, TEMPORARY, UNTRUSTED, Concern, gravity,
+)  # fmt: skip
+from safetydrift.authority.ledger import ACTION_NAMES, MAX_LATENT, FileDigest, KnownFile, Ledger
+from safetydrift.authority.text import fold
+from safetydrift.authority.texts import DATA, IDENTITY, RECORD, SourceText, bounded
+from safetydrift.authority.texts import UNTRUSTED as FROM_OUTSIDE
+from safetydrift.effects.boundary import HERE
+from safetydrift.effects.boundary import INSIDE as WITHIN
+from safetydrift.effects.escapes import unescaped
+from safetydrift.effects.operations import CERTAIN, LIKELY, Operation
+from safetydrift.trace import ToolCall
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from safetydrift.authority.texts import Place
+    from safetydrift.effects.boundary import Boundary
+    from safetydrift.effects.labeler import Labeler
+    from safetydrift.effects.proposal import Proposal
+    from safetydrift.states.effect import Effect
+
+MAX_SOURCES = 6
+"""Values of a reading call by which its source is recognised."""
+MAX_PLANNED = 16
+"""Files that one call is remembered to have written."""
+MAX_CODE = 32 * 1024
+"""Characters of a script that are read when it is written."""
+
+_READING = frozenset(("read", "fetch"))
+_ORDINARY = frozenset(("read", "run", "edit", "move", "install", "delete"))
+"""Actions on files, programs and packages that are no concern where they do no harm of their own."""
+_LOCAL = frozenset(("path", "command", "package"))
+_OUTWARD = frozenset(("send", "publish", "push", "connect", "fetch", "schedule", "grant"))
+_PARTIES = frozenset(("host", "recipient", "account", "person"))
+_DATA_LEVELS = {"sensitive": 1, "credentials": 2}
+_REVERSIBILITY = {"fully_reversible": 0, "partially": 1, "irreversible": 2}
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "$tmpdir", "%temp%")  # noqa: S108  # compared, never opened
+_SYSTEM = re.compile(r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows")
+_SPLIT = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
+_LANGUAGES = {"sh": "bash", "bash": "bash", "zsh": "bash", "py": "python"}
+_NO_ACTIONS: tuple[str, ...] = ()
+
+
+class Plan(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields=True):
+    """What a call adds to the ledger once it has been made; it holds nothing of the arguments in clear.
+
+    Parameters
+    ----------
+    own, searched
+        Whether what comes back is a record of the user's own, and whether it may hold injected instructions.
+    pointed
+        How directly the user pointed to what it reads: 2 named by them, 1 reached from such a source, 0 not at all.
+    delegated
+        The actions for which the user gave that source a say; ``("*",)`` for all.
+    actions
+        What it does.
+    files
+        What becomes known of files, by the keyed digests of their paths.
+    partial
+        Whether a failure leaves half of it done.
+    """
+
+    own: bool = False
+    searched: bool = True
+    pointed: Annotated[int, Meta(ge=0, le=2)] = 0
+    delegated: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
+    actions: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
+    files: Annotated[tuple[tuple[FileDigest, KnownFile], ...], Meta(max_length=MAX_PLANNED)] = ()
+    partial: bool = False
+
+
+class Reading(Struct, frozen=True, gc=False):
+    """What a proposed call is in view of its run.
+
+    Parameters
+    ----------
+    concerns
+        The ways in which it may do unauthorised harm, the gravest first, at most `MAX_CONCERNS`.
+    plan
+        What it adds to the ledger once it has been made.
+    """
+
+    concerns: tuple[Concern, ...]
+    plan: Plan
+
+
+class RunReader:
+    """Reads calls and results in view of their run.
+
+    Parameters
+    ----------
+    labeler
+        Says what a call does by itself, and where the operator's own world ends.
+    """
+
+    __slots__ = ("_boundary", "_labeler")
+
+    def __init__(self, labeler: Labeler) -> None:
+        self._labeler = labeler
+        self._boundary: Boundary = labeler.boundary
+
+    def read_call(self, ledger: Ledger, call: ToolCall, proposal: Proposal) -> Reading:
+        """Read a proposed call.
+
+        Parameters
+        ----------
+        ledger
+            What the run has shown so far.
+        call, proposal
+            The call, and what was read of it alone.
+        """
+        operations = self._with_latent(ledger, proposal.effect.operations)
+        words = () if proposal.partial else _object_words(proposal.tool)
+        look = _Look(ledger, self._boundary, proposal.effect, words)
+        concerns = [look.concern(one) for one in operations if look.concerns(one)]
+        concerns.sort(key=gravity, reverse=True)
+        plan = self._plan(ledger, call, proposal, operations, words)
+        return Reading(tuple(concerns[:MAX_CONCERNS]), plan)
+
+    def read_result(self, ledger: Ledger, plan: Plan, effect: Effect, result: str | None, *, failed: bool = False) -> Ledger:
+        """Return the ledger after the result of a call has come.
+
+        Parameters
+        ----------
+        plan
+            What `read_call` made of the call.
+        effect
+            What the call did, its result included.
+        result
+            Everything of it that the model reads, error messages included; None if nothing came back.
+        failed
+            Whether the call failed.
+        """
+        done = list(ledger.done)
+        for action in plan.actions:
+            done[ACTION_NAMES.index(action)] += 1
+        number = ledger.calls + 1
+        held = max(ledger.held, _DATA_LEVELS.get(effect["data"], 0))
+        after = replace(ledger, done=tuple(done), calls=number, held=held)
+        if plan.files and (plan.partial or not failed):
+            after = after.with_files(plan.files)
+        if not result:
+            return after
+        whole = bounded(unescaped(bounded(result)))
+        text = fold(whole)
+        speaks = tuple(_spans(text, self._labeler.passages(result))) if plan.searched else ()
+        outside = not plan.own
+        exposure = 2 if speaks else int(outside)
+        source = SourceText(
+            number, FROM_OUTSIDE if outside else RECORD, plan.pointed, plan.delegated, text, speaks
+        )
+        return replace(after, exposure=max(after.exposure, exposure)).with_text(source)
+
+    # -- scripts that were written before and are run now -----------------------------------------------------
+
+    def _with_latent(self, ledger: Ledger, operations: Sequence[Operation]) -> list[Operation]:
+        """Return the operations of a call with those of scripts that it runs."""
+        found = list(operations)
+        if not ledger.files:
+            return found
+        for one in operations:
+            if one.action != "run" or not one.target or one.role not in {"path", "command"}:
+                continue
+            file = ledger.files.get(ledger.file_digest(one.target))
+            if file is None:
+                continue
+            found += [replace(latent, note=latent.note or f"what {one.target} was written to do") for latent in file.latent]
+            if file.untrusted:
+                note = f"run {one.target}, which was downloaded"
+                found.append(Operation("run", one.target, "path", "untrusted_code", LIKELY, note))
+        return found
+
+    # -- what the ledger will hold ----------------------------------------------------------------------------
+
+    def _plan(
+        self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation], words: tuple[str, ...]
+    ) -> Plan:
+        pointed, delegated = 0, _NO_ACTIONS
+        if not proposal.own:
+            pointed, delegated = _pointed(ledger, _sources_of(call, operations), words)
+        files = tuple(self._files(ledger, call, proposal, operations))[:MAX_PLANNED]
+        actions = tuple(dict.fromkeys([one.action for one in operations]))
+        return Plan(proposal.own, proposal.searched, pointed, delegated, actions, files, proposal.partial)
+
+    def _files(
+        self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation]
+    ) -> Iterator[tuple[bytes, KnownFile]]:
+        for one in operations:
+            if one.action not in {"edit", "move"} or one.role != "path" or not one.target:
+                continue
+            name = ledger.file_digest(one.target)
+            before = ledger.files.get(name)
+            made = before.made if before is not None else not (ledger.places(one.target) or ledger.request.said(one.target))
+            level = max([_level_of(ledger, source) for source in one.carries], default=0)
+            untrusted = any("://" in source for source in one.carries)
+            latent = () if proposal.partial else self._latent(call, one.target)
+            yield name, KnownFile(made, level, untrusted, latent)
+
+    def _latent(self, call: ToolCall, path: str) -> tuple[Operation, ...]:
+        """Return what a script that a tool writes does that may harm, the most certain first."""
+        args = call.args
+        texts = [value for value in args.values() if isinstance(value, str)] if isinstance(args, dict) else []
+        code = max(texts, key=len, default="")
+        tool = _LANGUAGES.get(path.rpartition(".")[2].lower(), "")
+        if code.startswith("#!"):
+            tool = "python" if "python" in code[:80] else "bash"
+        if not tool or len(code) > MAX_CODE or "\n" not in code and len(code) < len(path):
+            return ()
+        slot = "code" if tool == "python" else "command"
+        found = self._labeler.read_call(ToolCall(tool, {slot: code})).effect.operations
+        return tuple(sorted([one for one in found if one.certainty >= LIKELY], key=_least_certain)[:MAX_LATENT])
+
+
+class _Look:
+    """One call as it is looked at."""
+
+    __slots__ = ("_boundary", "_carried", "_effect", "_ledger", "_words")
+
+    def __init__(self, ledger: Ledger, boundary: Boundary, effect: Effect, words: tuple[str, ...]) -> None:
+        self._ledger, self._boundary, self._effect, self._words = ledger, boundary, effect, words
+        carried = _DATA_LEVELS.get(effect["carried"], 0) if ledger.held else 0
+        if effect.leaves and words:
+            carried = max(carried, _DATA_LEVELS.get(effect["data"], 0))
+        self._carried = carried
+
+    def concerns(self, operation: Operation) -> bool:
+        """Return whether an operation is looked at more closely."""
+        if operation.harm:
+            return True
+        if operation.action == "read" or (operation.action in _ORDINARY and operation.role in _LOCAL):
+            return False
+        return operation.action != "fetch" or bool(self._ledger.exposure) or self._effect.leaves
+
+    def concern(self, operation: Operation) -> Concern:
+        """Return the concern of an operation."""
+        ledger = self._ledger
+        target = operation.target
+        targets = [target] if target else []
+        asked = ledger.request.asks(operation.action, targets, self._words)
+        places = ledger.places(target) if target else []
+        best = max(places, key=_rank_of) if places else None
+        kind = self._kind(operation)
+        source = self._source(operation, kind, best)
+        carried = self._carries(operation, kind)
+        harm, certainty = operation.harm, operation.certainty
+        if carried > 1 and kind != INSIDE:
+            harm, certainty = "exfiltration", max(certainty, CERTAIN if carried > LIKELY else LIKELY)
+        speaking = sum([place.speaks for place in places])
+        cells = (
+            ACT_NAMES.index(harm or operation.action),
+            certainty,
+            asked.grade,
+            source,
+            ledger.request.overlap(target) if target else 0,
+            best.near if best is not None else 0,
+            min(len(places), 3),
+            0 if not speaking else 2 if speaking == len(places) else 1,
+            carried,
+            kind,
+            ledger.exposure,
+            min(ledger.times(operation.action), 3),
+            best.field if best is not None else 0,
+            _REVERSIBILITY.get(self._effect["reversibility"], 2),
+            int(ledger.request.turns > 0),
+        )
+        return Concern(
+            cells, operation.action, harm, target, operation.note, best.text.number if best is not None else 0
+        )
+
+    def _kind(self, operation: Operation) -> int:
+        target, role = operation.target, operation.role
+        if not target:
+            return NOTHING
+        if role == "path":
+            file = self._ledger.file(target)
+            return MADE if file is not None and file.made else _kind_of_path(target)
+        if role == "host":
+            host = target.partition("://")[2] or target
+            host = host.rpartition("@")[2].partition("/")[0].partition(":")[0]
+            return INSIDE if self._boundary.place(host) in {HERE, WITHIN} else PARTY
+        if role in _PARTIES:
+            return INSIDE if self._boundary.inside(target) else PARTY
+        return OTHER
+
+    def _source(self, operation: Operation, kind: int, best: Place | None) -> int:
+        target = operation.target
+        if target and (self._boundary.named(target) or self._ledger.request.said(target)):
+            return SAID
+        if kind == MADE:
+            return OWN
+        if kind == INSIDE:
+            return RECORDED
+        if best is None or best.speaks:
+            return NOBODY if best is None else UNTRUSTED
+        text = best.text
+        if text.integrity == RECORD:
+            return RECORDED if best.field in {DATA, IDENTITY} else UNTRUSTED
+        if "*" in text.delegated or operation.action in text.delegated:
+            return DELEGATED
+        return (UNTRUSTED, REACHED, POINTED)[text.pointed]
+
+    def _carries(self, operation: Operation, kind: int) -> int:
+        """Return what goes out: 0 nothing, 1 unknown while the run holds something, 2 sensitive data, 3 credentials."""
+        if operation.action not in _OUTWARD or kind == INSIDE:
+            return 0
+        level = self._carried
+        for source in operation.carries:
+            level = max(level, _level_of(self._ledger, source))
+        if operation.harm == "exfiltration" and operation.certainty >= LIKELY:
+            level = max(level, operation.certainty - 1)
+        if level:
+            return level + 1
+        return int(self._ledger.held > 0 and (self._effect.leaves or bool(operation.carries)))
+
+
+def _sources_of(call: ToolCall, operations: Sequence[Operation]) -> list[str]:
+    """Return the values by which what a call reads is recognised."""
+    found = [one.target for one in operations if one.action in _READING and one.target]
+    if isinstance(call.args, dict):
+        found += [value for value in call.args.values() if isinstance(value, str) and 3 < len(value) <= 200]  # noqa: PLR2004
+    return list(dict.fromkeys(found))[:MAX_SOURCES]
+
+
+def _pointed(ledger: Ledger, sources: Iterable[str], words: tuple[str, ...]) -> tuple[int, tuple[str, ...]]:
+    """Return how directly the user pointed to a source, and for what."""
+    pointed, delegated = 0, dict.fromkeys(_NO_ACTIONS)
+    request = ledger.request
+    for value in sources:
+        found = request.designated(value, words) if request.delegations else ()
+        for one in found:
+            delegated.update(dict.fromkeys(("*",) if one.whole else one.actions))
+        if found or request.said(value):
+            pointed = 2
+        elif pointed == 0 and any(place.text.pointed and not place.speaks for place in ledger.places(value)):
+            pointed = 1
+    return pointed, tuple(delegated)
+
+
+def _level_of(ledger: Ledger, path: str) -> int:
+    file = ledger.file(path)
+    return 0 if file is None else file.level
+
+
+def _kind_of_path(path: str) -> int:
+    lower = path.strip().lower()
+    if lower.startswith(_TEMPORARY):
+        return TEMPORARY
+    if _SYSTEM.match(lower):
+        return SYSTEM
+    return ELSEWHERE if lower.startswith(("/", "~", "..", "$home", "%userprofile%")) or lower[1:3] in {":\\", ":/"} else PROJECT
+
+
+def _object_words(tool: str) -> tuple[str, ...]:
+    """Return what the name of a tool says of its object: all of its words but the first."""
+    words = [word for word in _SPLIT.split(tool.rpartition("__")[2]) if word]
+    return (" ".join(words[1:]),) if len(words) > 1 else ("",)
+
+
+def _rank_of(place: Place) -> tuple[bool, bool, int, int, int, int]:
+    return place.rank
+
+
+def _least_certain(operation: Operation) -> int:
+    return -operation.certainty
+
+
+def _spans(text: str, passages: Iterable[str]) -> Iterator[tuple[int, int]]:
+    at = 0
+    for passage in passages:
+        folded = fold(passage)
+        start = text.find(folded, at)
+        if start >= 0:
+            yield start, start + len(folded)
+            at = start
+        elif folded:
+            yield 0, len(text)
+            return
