@@ -19,6 +19,8 @@ from safetydrift.authority.texts import UNTRUSTED as FROM_OUTSIDE
 from safetydrift.effects.boundary import HERE
 from safetydrift.effects.boundary import INSIDE as WITHIN
 from safetydrift.effects.escapes import unescaped
+from safetydrift.effects.history.provenance import decides
+from safetydrift.effects.languages.addresses import addresses_in
 from safetydrift.effects.operations import CERTAIN, LIKELY, Operation
 from safetydrift.trace import ToolCall
 
@@ -50,6 +52,10 @@ _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "$tmpdir", "%temp%")  # noqa: S
 _SYSTEM = re.compile(r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows")
 _SPLIT = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
 _LANGUAGES = {"sh": "bash", "bash": "bash", "zsh": "bash", "py": "python"}
+_TELLING = frozenset(("send", "publish", "schedule", "edit"))
+MAX_LINKS = 2
+"""Addresses in a message that are looked at."""
+_SHORT_TEXT = 40
 _NO_ACTIONS: tuple[str, ...] = ()
 
 
@@ -124,7 +130,8 @@ class RunReader:
         operations = self._with_latent(ledger, proposal.effect.operations)
         words = () if proposal.partial else _object_words(proposal.tool)
         look = _Look(ledger, self._boundary, proposal.effect, words)
-        concerns = [look.concern(one) for one in operations if look.concerns(one)]
+        concerned = _telling([one for one in operations if look.concerns(one)])
+        concerns = [look.concern(one) for one in (*concerned, *_links(call, proposal, concerned))]
         concerns.sort(key=gravity, reverse=True)
         plan = self._plan(ledger, call, proposal, operations, words)
         return Reading(tuple(concerns[:MAX_CONCERNS]), plan)
@@ -239,7 +246,7 @@ class _Look:
         """Return whether an operation is looked at more closely."""
         if operation.harm:
             return True
-        if operation.action == "read" or (operation.action in _ORDINARY and operation.role in _LOCAL):
+        if operation.action in {"read", "run"} or (operation.action in _ORDINARY and operation.role in _LOCAL):
             return False
         return operation.action != "fetch" or bool(self._ledger.exposure) or self._effect.leaves
 
@@ -302,11 +309,11 @@ class _Look:
             return OWN
         if kind == INSIDE:
             return RECORDED
-        if best is None or best.speaks:
-            return NOBODY if best is None else UNTRUSTED
+        if best is None:
+            return NOBODY
         text = best.text
         if text.integrity == RECORD:
-            return RECORDED if best.field in {DATA, IDENTITY} else UNTRUSTED
+            return RECORDED if best.field in {DATA, IDENTITY} and not best.speaks else UNTRUSTED
         if "*" in text.delegated or operation.action in text.delegated:
             return DELEGATED
         return (UNTRUSTED, REACHED, POINTED)[text.pointed]
@@ -325,6 +332,25 @@ class _Look:
         return int(self._ledger.held > 0 and (self._effect.leaves or bool(operation.carries)))
 
 
+def _telling(operations: list[Operation]) -> list[Operation]:
+    """Return operations without those on amounts and small numbers, where another one says what the call acts on."""
+    telling = [one for one in operations if one.role != "amount" and (not one.target or decides(one.target))]
+    return telling or operations[:1]
+
+
+def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) -> Iterator[Operation]:
+    """Yield what a message points its readers to: whoever reads it may follow."""
+    outward = next((one for one in operations if one.action in _TELLING), None)
+    if outward is None or proposal.partial or not isinstance(call.args, dict):
+        return
+    targets = {one.target for one in operations}
+    texts = [value for value in call.args.values() if isinstance(value, str)]
+    found = [address for text in texts if len(text) > _SHORT_TEXT or " " in text for address in addresses_in(text)]
+    for address in list(dict.fromkeys(found))[:MAX_LINKS]:
+        if address not in targets:
+            yield Operation(outward.action, address, "host", note=f"point the reader to {address}")
+
+
 def _sources_of(call: ToolCall, operations: Sequence[Operation]) -> list[str]:
     """Return the values by which what a call reads is recognised."""
     found = [one.target for one in operations if one.action in _READING and one.target]
@@ -337,13 +363,13 @@ def _pointed(ledger: Ledger, sources: Iterable[str], words: tuple[str, ...]) -> 
     """Return how directly the user pointed to a source, and for what."""
     pointed, delegated = 0, dict.fromkeys(_NO_ACTIONS)
     request = ledger.request
-    for value in sources:
+    for value in sources or ("",):
         found = request.designated(value, words) if request.delegations else ()
         for one in found:
             delegated.update(dict.fromkeys(("*",) if one.whole else one.actions))
-        if found or request.said(value):
+        if found or (value and request.said(value)):
             pointed = 2
-        elif pointed == 0 and any(place.text.pointed and not place.speaks for place in ledger.places(value)):
+        elif value and pointed == 0 and any(place.text.pointed and not place.speaks for place in ledger.places(value)):
             pointed = 1
     return pointed, tuple(delegated)
 
