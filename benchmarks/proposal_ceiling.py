@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
+from safetydrift.monitor.covariates import NAMES, PROPOSAL_NAMES
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from safetydrift.effects.labeler import Labeler
@@ -25,8 +26,7 @@ from safetydrift.evaluation.metrics.discrimination import auroc
 from safetydrift.evaluation.splits import model_families
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
-from safetydrift.monitor import hazard_fitting
-from safetydrift.monitor.covariates import NAMES, PROPOSAL_NAMES
+from safetydrift.monitor.score_rows import ScoreData
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import Trajectory, observe
 
@@ -79,11 +79,11 @@ def main() -> None:
         "--pipelines", action="store_true", help="show which model and which defence act, too"
     )
     given = parser.parse_args()
-    space, settings = load_space("flow"), FitSettings(hazard=True)
+    space, settings = load_space("flow"), FitSettings(risk_score=True)
     runs: list[Trajectory] = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
     seen = [(run, observe(run, space, settings.notion, settings.unknown_onset)) for run in runs]
     used = [(run, one) for run, one in seen if not one.left_out and run.source in SOURCES]
-    data = hazard_fitting._walk(used, space)  # noqa: SLF001  # the very numbers that a hazard is fitted to
+    data = ScoreData.of(used, space)  # the very numbers that a risk score is fitted to
     side, family = data.proposal, model_families({run.model for run, _ in used})
     by_run = {
         "attack": numbered([(_ATTACK.search(run.id) or [""])[0] for run, _ in used]),

@@ -16,8 +16,8 @@ from safetydrift.effects.labeler import Labeler
 from safetydrift.evaluation.threshold_trials import CONFIDENCE, Counted, simulate
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
-from safetydrift.monitor.hazard_fitting import fit_hazard
 from safetydrift.monitor.risk_control import GRID, fewest_tasks
+from safetydrift.monitor.score_fitting import fit_risk_score
 from safetydrift.monitor.settings import FitSettings
 
 if TYPE_CHECKING:
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 def out_of_fold() -> Maxima:
-    """Return the maxima of the shipped corpus, each scored by a hazard fitted on other tasks."""
+    """Return the maxima of the shipped corpus, each scored by a risk score fitted on other tasks."""
     space = load_space("flow")
     runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
-    return fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
+    return fit_risk_score(runs, space, FitSettings(risk_score=True), 5)[1]
 
 
 def main() -> None:

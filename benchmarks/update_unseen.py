@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec.structs import replace
+from safetydrift.monitor.hazard_fitting import fit_hazard
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.evaluation.metrics.discrimination import auroc
 from safetydrift.evaluation.splits import model_families
 from safetydrift.formats import load_model
 from safetydrift.formats.trajectories import TrajectoryReader
-from safetydrift.monitor.hazard_fitting import fit_hazard
 from safetydrift.monitor.recalibration import ROWS_PER_RUN, Correction, Said, said_of
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import observe
@@ -141,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    model, settings, rng = load_model(), FitSettings(hazard=True), np.random.default_rng(20260401)
+    model, settings, rng = load_model(), FitSettings(risk_score=True), np.random.default_rng(20260401)
     everything = TrajectoryReader(["corpus"], model.space, Labeler(model.catalogue))
     runs = [
         run
@@ -153,7 +153,7 @@ def main() -> None:
         hazard, _ = fit_hazard(rest, model.space, settings, 5)
         for name, its_runs in sorted(left.items()):
             if len(its_runs) >= FEWEST_RUNS:
-                results += list(figures(kind, name, replace(model, hazard=hazard), its_runs, rng))
+                results += list(figures(kind, name, replace(model, risk_score=hazard), its_runs, rng))
     if given.json:
         print(json.dumps(results, indent=1))
         return

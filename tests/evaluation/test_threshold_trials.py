@@ -6,7 +6,7 @@ from safetydrift.effects.labeler import Labeler
 from safetydrift.evaluation.threshold_trials import Counted, simulate
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
-from safetydrift.monitor.hazard_fitting import fit_hazard
+from safetydrift.monitor.score_fitting import fit_risk_score
 from safetydrift.monitor.settings import FitSettings
 
 
@@ -30,7 +30,7 @@ def test_a_budget_out_of_reach_is_refused_in_every_split():
 def test_on_the_shipped_corpus_the_budget_is_kept_on_held_out_tasks():
     space = load_space("flow")
     runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
-    maxima = fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
+    maxima = fit_risk_score(runs, space, FitSettings(risk_score=True), 5)[1]
     error = 2 * np.sqrt(0.05 * 0.95 / 1000)
     for scores in (maxima.current, maxima.proposal):
         for budget in (0.05, 0.1):

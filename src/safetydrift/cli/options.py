@@ -262,9 +262,9 @@ def fitting(verb: Verb) -> Verb:
             help="Runs labelled violated whose violating call is not known.",
         ),
         click.option(
-            "--hazard",
+            "--risk-score",
             is_flag=True,
-            help="Fit a hazard beside the chain: what tables of states do not know (--space flow).",
+            help="Fit a risk score beside the chain: what tables of states do not know (--space flow).",
         ),
         click.option(
             "--soft-categories/--no-soft-categories",
@@ -284,7 +284,7 @@ def _settings(
     strength: float,
     max_horizon: int,
     unknown_onset: str,
-    hazard: bool,
+    risk_score: bool,
     soft_categories: bool,
 ) -> FitSettings:
     return FitSettings(
@@ -294,7 +294,7 @@ def _settings(
         strength=strength,
         max_horizon=max_horizon,
         unknown_onset=UnknownOnset(unknown_onset),
-        hazard=hazard,
+        risk_score=risk_score,
         soft_categories=soft_categories,
     )
 

@@ -83,7 +83,7 @@ fits (`safetydrift drift`)."""
 
 
 def _what(model: Model) -> Iterator[str]:
-    hazard = model.hazard
+    score = model.risk_score
     yield (
         "At every step of a run it gives the probability that a violation happens within the next 1 to "
         f"{model.max_horizon} calls, and judges calls that are proposed. There is a violation when "
@@ -94,11 +94,11 @@ def _what(model: Model) -> Iterator[str]:
         ["catalogue", f"{model.catalogue.name} {model.catalogue.version} ({model.catalogue.identity})"],
         ["chain", f"{len(model.rows):,} rows, {len(model.tables) - 1:,} categories and all runs together"],
         [
-            "hazard",
+            "risk score",
             "none"
-            if hazard is None
-            else f"yes; knows {len(hazard.marks.named(MODEL)):,} models and "
-            f"{len(hazard.marks.named(DEFENCE)):,} defences by name",
+            if score is None
+            else f"yes; knows {len(score.traits.named(MODEL)):,} models and "
+            f"{len(score.traits.named(DEFENCE)):,} defences by name",
         ],
         ["written by", f"SafetyDrift {model.provenance.get('safetydrift', 'of an unknown version')}"],
         ["corpus digest", str(model.provenance.get("corpus_digest", "not known"))[:16]],
@@ -150,10 +150,10 @@ def _fitting(model: Model) -> Iterator[str]:
         if name in settings
     ]
     yield _table(["setting", "value"], told)
-    if model.hazard is not None:
+    if model.risk_score is not None:
         yield (
-            "The hazard's probabilities were fitted on scores of tasks that the regression behind them had not seen "
-            "(five folds of tasks)."
+            "The risk score's probabilities were fitted on scores of tasks that the regression behind them had not "
+            "seen (five folds of tasks)."
         )
     if "recalibration" in model.provenance:
         yield "Its probabilities were corrected by the runs added since."
@@ -234,7 +234,7 @@ def _limits(model: Model) -> Iterator[str]:
     promised = bool(promises_of(model.provenance))
     limits = [
         *_ALWAYS,
-        *([_UNKNOWN_MODEL] if model.hazard is not None else []),
+        *([_UNKNOWN_MODEL] if model.risk_score is not None else []),
         _PROMISED if promised else _UNPROMISED,
     ]
     yield "\n".join(f"- {limit}" for limit in limits)

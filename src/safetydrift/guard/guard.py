@@ -102,7 +102,7 @@ class Guard(AsyncGuard):
         telemetry: Telemetry | None = None,
     ) -> None:
         self.monitor: LookupMonitor = monitor_for(model, None, labeler)
-        self.model_identity = f"{model.space.identity}/{model.notion.value}/{'+' if model.hazard else '-'}"
+        self.model_identity = model.identity
         self.store: Store = MemoryStore() if store is None else store
         self.store.bind(self.model_identity, model.space)
         self.log = log

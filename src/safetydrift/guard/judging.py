@@ -171,8 +171,8 @@ class Judging:
         """Move a run on by a call that was made, and return the finding about where it stands then."""
         before = session.position
         after = self.monitor.read_result(before, pending, result, error)
-        if after.past is not None and before.past is not None and len(after.past.tools) > MAX_TOOLS:
-            after = replace(after, past=after.past._replace(tools=before.past.tools))
+        if after.facts is not None and before.facts is not None and len(after.facts.tools) > MAX_TOOLS:
+            after = replace(after, facts=replace(after.facts, tools=before.facts.tools))
         session.position = after
         return self.monitor.verdict(after)
 
@@ -187,8 +187,8 @@ def on_the_same_task(begun: TrajectoryState, whole: Session) -> TrajectoryState:
     if begun.history is not None and there.history is not None:
         heard = replace(there.history, own=(), foreign=(), instructed=(), sensitive=())
         begun = replace(begun, history=heard)
-    if begun.past is not None and there.past is not None:
-        begun = replace(begun, past=begun.past._replace(task_words=there.past.task_words))
+    if begun.facts is not None and there.facts is not None:
+        begun = replace(begun, facts=replace(begun.facts, task_words=there.facts.task_words))
     return begun
 
 

@@ -41,7 +41,7 @@ def by_replay(cases, monitor):
 @pytest.mark.parametrize("granularity", Granularity)
 @pytest.mark.parametrize("estimator", [Estimator.SHRUNK, Estimator.PUBLISHED])
 def test_it_agrees_with_replay_and_with_prediction_files(notion, granularity, estimator):
-    settings = FitSettings(notion, granularity, estimator)
+    settings = FitSettings(notion=notion, granularity=granularity, estimator=estimator)
     fitted = LookupPredictor("monitor", PAPER, CATALOGUE, settings, horizon=3).fit(world(1))
     cases = world(2, few_effects=30)
     scores: Any = fitted.score(cases)
@@ -68,7 +68,7 @@ def test_a_policy_that_tolerates_the_unknown_keeps_its_silence_and_the_risk_stay
     model, _ = fit_model([case.run for case in world(1).cases], PAPER, CATALOGUE)
     monitor = LookupMonitor(model, Policy(threshold=1.0, alarm_unseen=False))
     never_seen = next(
-        state for state, verdict in enumerate(monitor.standing("")) if verdict.basis.value == "unseen"
+        state for state, verdict in enumerate(monitor.current_verdicts("")) if verdict.basis.value == "unseen"
     )
     scores: Any = MonitorScores("m", monitor).score(CaseSet([made(never_seen)]))
     assert scores.within[1].tolist() == [1.0, 1.0, 1.0]

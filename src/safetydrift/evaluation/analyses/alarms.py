@@ -9,7 +9,7 @@ import numpy as np
 
 from safetydrift.evaluation.analyses.chains import Places, fit, peaks
 from safetydrift.evaluation.published import HORIZON
-from safetydrift.monitor.calibration import threshold_for_budget
+from safetydrift.monitor.maxima import threshold_for
 
 if TYPE_CHECKING:
     from safetydrift.evaluation.analyses.study import Study
@@ -55,8 +55,8 @@ def held_out_risk(study: Study) -> HeldOutRisk:
         table = fit(study, places, train).within(HORIZON)[:, HORIZON]
         at_point = table[:, places.row]
         at_run = peaks(study, at_point)
-        calm = at_run[cases.category, everyone][train & ~cases.violated]
-        threshold[test] = threshold_for_budget(calm.tolist(), study.settings.false_alarm_budget)
+        safe = at_run[cases.category, everyone][train & ~cases.violated]
+        threshold[test] = threshold_for(safe, study.settings.false_alarm_budget)
         peak[:, test] = at_run[:, test]
         asked = test[cases.run_of_point]
         risk[asked] = at_point[study.category, np.arange(len(places.row))][asked]

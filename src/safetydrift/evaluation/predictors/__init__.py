@@ -6,8 +6,10 @@ made by their own modules: `PredictionFile`, `MonitorScores` (a model file), `Re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import structs
 
 from safetydrift.evaluation.predictors.base_rates import GroupRates, of_model, of_task
 from safetydrift.evaluation.predictors.bit_vectors import BitVectors
@@ -113,7 +115,9 @@ def _second_order(*, completion: bool) -> Callable[[str, Circumstances], Predict
 
 
 def _foresight(name: str, given: Circumstances) -> Predictor:
-    return ForesightPredictor(name, given.space, given.catalogue, replace(given.settings(), hazard=True))
+    return ForesightPredictor(
+        name, given.space, given.catalogue, structs.replace(given.settings(), risk_score=True)
+    )
 
 
 PREDICTORS: Mapping[str, Callable[[str, Circumstances], Predictor]] = {

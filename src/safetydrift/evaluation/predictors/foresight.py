@@ -1,4 +1,4 @@
-"""The chain with its hazard, as a predictor."""
+"""The chain with its risk score, as a predictor."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ForesightPredictor:
-    """The chain with its hazard, fitted on the training runs: the shipped model's way of predicting.
+    """The chain with its risk score, fitted on the training runs: the shipped model's way of predicting.
 
     Parameters
     ----------
     name
         How tables name it.
     space, catalogue, settings
-        What `fit_model` takes; the settings ask for a hazard.
+        What `fit_model` takes; the settings ask for a risk score.
     recorded
         The space in which the runs are given, if it is another one.
     """

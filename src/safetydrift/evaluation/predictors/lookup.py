@@ -80,8 +80,8 @@ class MonitorScores:
         names = sorted(set(categories))
         of_run = np.array([names.index(category) for category in categories], dtype=np.int64)
         here, ahead = of_run[cases.run_of_point], of_run[cases.run_of_proposal]
-        now = [_Table.of(self.monitor.standing(name)) for name in names]
-        then = [_Table.of(self.monitor.arriving(name)) for name in names]
+        now = [_Table.of(self.monitor.current_verdicts(name)) for name in names]
+        then = [_Table.of(self.monitor.pending_verdicts(name)) for name in names]
         within = np.ones((len(standing), len(HORIZONS)))
         alarm = np.zeros(len(standing), dtype=np.bool_)
         pending, pending_alarm = np.ones(len(arriving)), np.zeros(len(arriving), dtype=np.bool_)
