@@ -230,6 +230,22 @@ def native_record() -> dict[str, Any]:
     }
 
 
+def everyday_session(**changes: Any) -> dict[str, Any]:
+    """A session in a shell and a notebook."""
+    session = {
+        "id": "everyday:1",
+        "group": "office",
+        "task": "Count the files.",
+        "label": "benign",
+        "steps": [
+            {"name": "bash", "arguments": {"command": "ls | wc -l"}, "result": "4\n"},
+            {"name": "python", "arguments": {"code": "print(4)"}, "result": ""},
+        ],
+        "harmful_step": None,
+    }
+    return session | changes
+
+
 def all_samples() -> list[tuple[str, Any, int, str]]:
     """Format name, record, number of calls in it, and its own id ("" if it has none)."""
     events = openhands_events()
@@ -254,6 +270,7 @@ def all_samples() -> list[tuple[str, Any, int, str]]:
         ("tau_bench", tau_run(), 1, ""),
         ("inspect", inspect_sample(), 3, "lab/model-1/office/tidy/2/u1"),
         ("inspect", inspect_sample(uuid=""), 3, ""),
+        ("sessions", everyday_session(), 2, "everyday:1"),
     ]
 
 
@@ -277,6 +294,7 @@ def run_of() -> dict[str, Any]:
         "tau_bench": tau_run,
         "native": native_record,
         "inspect": inspect_sample,
+        "sessions": everyday_session,
     }
 
 

@@ -168,7 +168,7 @@ def test_sidecars_are_counted_and_not_taken_for_traces(write):
 def test_an_unknown_record_lists_the_formats(write):
     message = _error(write({"hello": 1}))
     assert (
-        "not a record of a known format (native, agentdojo, openhands, odcv, tau_bench, chat, inspect)"
+        "not a record of a known format (native, agentdojo, openhands, odcv, tau_bench, chat, inspect, sessions)"
         in message
     )
 

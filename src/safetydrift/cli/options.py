@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Verb = TypeVar("Verb", bound="Callable[..., Any]")
 
-FORMATS = ("agentdojo", "chat", "inspect", "native", "odcv", "openhands", "tau_bench")
+FORMATS = ("agentdojo", "chat", "inspect", "native", "odcv", "openhands", "sessions", "tau_bench")
 
 
 def _choice(kind: type[Enum]) -> click.Choice[str]:

@@ -25,6 +25,7 @@ from safetydrift.formats.inspect_log import InspectLog
 from safetydrift.formats.native import Native
 from safetydrift.formats.odcv import Odcv
 from safetydrift.formats.openhands import OpenHands
+from safetydrift.formats.sessions import Sessions
 from safetydrift.formats.tau_bench import TauBench
 
 if TYPE_CHECKING:
@@ -33,7 +34,16 @@ if TYPE_CHECKING:
     from safetydrift.formats.format import Format
     from safetydrift.trace import Trace
 
-FORMATS: tuple[Format, ...] = (Native(), AgentDojo(), OpenHands(), Odcv(), TauBench(), Chat(), InspectLog())
+FORMATS: tuple[Format, ...] = (
+    Native(),
+    AgentDojo(),
+    OpenHands(),
+    Odcv(),
+    TauBench(),
+    Chat(),
+    InspectLog(),
+    Sessions(),
+)
 """Every trace format, in no order of preference: at most one of them recognises a record."""
 
 MAX_RECORD_BYTES = 64 << 20
