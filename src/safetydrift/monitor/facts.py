@@ -12,11 +12,13 @@ from zlib import crc32
 
 from msgspec import Meta, Struct
 
-from safetydrift.states.bounded import Count, Words
+from safetydrift.states.bounded import Words
 from safetydrift.states.task_words import WORD_BINS
 
 _TOOL_PARTS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _FEWEST_LETTERS = 2
+MAX_TRACKED = 1 << 20
+"""The highest value that a feature may track."""
 
 
 class Facts(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
@@ -24,35 +26,25 @@ class Facts(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_field
 
     Parameters
     ----------
-    steps
-        Calls made.
     task_words, heard_words
         The words of the task; and those that the user has said since, or that stand in a file they named as the task.
-    injected_words, n_injected, since_injected
-        The words of injected instructions, how many results held some, and calls since the last that did.
-    likeness
-        How well the last call's tool fits the instructions that had been read by then (`likeness_of`).
+    injected_words
+        The words of injected instructions that results held.
     tools
         Names of the tools used.
-    last, before, last_effect, effect_before
-        The last two tools, and the effects of the last two calls counted from 1; empty and 0 before the first.
+    last, before
+        The last two tools; empty before the first call.
     tracked
-        What features track from call to call, each in a place of its own (`features.Feature.update`).
+        What features track from call to call, each in a place of its own (`features.Tracked`).
     """
 
-    steps: Count = 0
     task_words: Words = frozenset()
     heard_words: Words = frozenset()
     injected_words: Words = frozenset()
-    n_injected: Count = 0
-    since_injected: Count = 0
-    likeness: Annotated[int, Meta(ge=0, le=3)] = 0
     tools: frozenset[str] = frozenset()
     last: str = ""
     before: str = ""
-    last_effect: Count = 0
-    effect_before: Count = 0
-    tracked: Annotated[tuple[Annotated[int, Meta(ge=0, le=255)], ...], Meta(max_length=255)] = ()
+    tracked: Annotated[tuple[Annotated[int, Meta(ge=0, le=MAX_TRACKED)], ...], Meta(max_length=255)] = ()
 
 
 @lru_cache(4096)

@@ -8,15 +8,16 @@ here, in `CURRENT` or `PROPOSAL`, and a fit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from math import prod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from msgspec import Struct
+from msgspec.structs import replace
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.effects.history.provenance import ORIGINS
 from safetydrift.effects.history.sources import MOST, N_SOURCES, unpacked
-from safetydrift.errors import ModelFileError, SpaceMismatchError
+from safetydrift.errors import ModelFileError, SnapshotError, SpaceMismatchError
 from safetydrift.monitor.facts import Facts, likeness_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Move, Trajectory
+
+_REMEMBERED = 1 << 13
+"""Ways from what was tracked before a call to what is after it that are remembered."""
 
 FITS = ("not at all", "in part", "by all of its words", "as it stands")
 """How well a tool's name fits some words, by `safetydrift.monitor.facts.likeness_of`."""
@@ -38,7 +42,7 @@ class Levels:
         If the space lacks one of them; `flow` has them all.
     """
 
-    __slots__ = ("data", "origin", "reversibility", "space", "tool", "untrusted")
+    __slots__ = ("data", "origin", "reach", "reversibility", "space", "tool", "untrusted")
 
     def __init__(self, space: StateSpace) -> None:
         column = {dimension.name: place for place, dimension in enumerate(space.dimensions)}
@@ -53,12 +57,13 @@ class Levels:
         self.data, self.origin, self.reversibility, self.tool, self.untrusted = (
             tuple([row[column[name]] for row in digits]) for name in needed
         )
+        self.reach = tuple([4 * row + tool for row, tool in zip(self.reversibility, self.tool, strict=True)])
 
 
-class Proposed(Struct, frozen=True, gc=False):
+class Proposed(NamedTuple):
     """What features look at in a proposed call.
 
-    Parameters
+    Attributes
     ----------
     effect, state
         The effect it is proposed with, and the state that it leads to.
@@ -72,7 +77,7 @@ class Proposed(Struct, frozen=True, gc=False):
         How well its tool fits the injected instructions, and the task (`FITS`).
     used
         Whether its tool was used before.
-    share, said, count, worst, named
+    share, said, n_words, worst, named
         Where the words of its arguments come from (`safetydrift.effects.history.sources.unpacked`).
     """
 
@@ -86,13 +91,43 @@ class Proposed(Struct, frozen=True, gc=False):
     used: bool
     share: int
     said: int
-    count: int
+    n_words: int
     worst: int
     named: int
 
 
+class Made(NamedTuple):
+    """What features that track something see of a call that was made.
+
+    Attributes
+    ----------
+    effect, proposed
+        The effect it had, and the one it was proposed with.
+    before
+        The effect of the call before it, counted from 1; 0 for none.
+    violating
+        Whether it would complete a kind of violation.
+    followed, asked
+        How well its tool fits the injected instructions read before it, and the task (`FITS`).
+    new, again
+        Whether its tool was not used before, and whether it is that of the call before.
+    injected
+        Whether its result held injected instructions.
+    """
+
+    effect: int
+    proposed: int
+    before: int
+    violating: bool
+    followed: int
+    asked: int
+    new: bool
+    again: bool
+    injected: bool
+
+
 class Feature:
-    """A way to look at a run: a name, cells, and perhaps a value that it tracks from call to call.
+    """A way to look at a run: a name, and cells of which every run is in one.
 
     Attributes
     ----------
@@ -102,43 +137,19 @@ class Feature:
         How many cells it has.
     words
         What each of them is called; their numbers if empty.
-    start
-        The value it tracks, before the first call; None if it tracks none.
-    place
-        Where in `Facts.tracked` that stands.
     """
 
     name: ClassVar[str] = ""
     words: ClassVar[Sequence[str]] = ()
-    start: ClassVar[int | None] = None
     size: int = 0
 
     def __init__(self, levels: Levels) -> None:
         self.levels = levels
-        self.place = -1
         self.size = self.size or len(self.words)
 
-    def parts(self) -> Iterable[Feature]:
-        """Return the features it is made of: itself, or those that it crosses."""
-        return (self,)
-
-    def update(self, value: int, before: Facts, move: Move, likeness: int) -> int:
-        """Return the value it tracks after a call.
-
-        Parameters
-        ----------
-        value
-            The one before the call.
-        before
-            The facts before the call.
-        likeness
-            How well the call's tool fits the injected instructions read before it.
-        """
+    def cell(self, value: int) -> int:
+        """Return the cell of a value; most are their own."""
         return value
-
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        """Return the cell of a run that stands in a state, and of the call that it proposes."""
-        raise NotImplementedError
 
     def says(self, cell: int) -> str:
         """Say a cell in words."""
@@ -147,79 +158,95 @@ class Feature:
         return f"{self.name}: {cell}{' or more' if cell == self.size - 1 else ''}"
 
 
+class OfState(Feature):
+    """What the safety state says by itself."""
+
+    def of(self, state: int) -> int:
+        """Return the value for a state."""
+        raise NotImplementedError
+
+
 class Tracked(Feature):
-    """The value that it tracks is its cell."""
+    """What a run tells from call to call.
 
-    start = 0
+    Attributes
+    ----------
+    start
+        The value before the first call.
+    """
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        return facts.tracked[self.place]
+    start: int = 0
+
+    def update(self, value: int, call: Made) -> int:
+        """Return the value after a call, given the one before. Nothing but these two may count."""
+        raise NotImplementedError
+
+    def heard(self, value: int) -> int:
+        """Return the value after the user has said something between two calls."""
+        return value
+
+    @property
+    def highest(self) -> int:
+        """The highest value there is."""
+        return self.size - 1
 
 
 class Counted(Tracked):
     """How often something happened, up to a number that is the last of its cells."""
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        """Return whether a call counts; the arguments are those of `update`."""
+    def counts(self, call: Made) -> bool:
+        """Return whether a call counts."""
         raise NotImplementedError
 
-    def update(self, value: int, before: Facts, move: Move, likeness: int) -> int:
-        return value + 1 if value < self.size - 1 and self.happens(before, move, likeness) else value
+    def update(self, value: int, call: Made) -> int:
+        return value + 1 if value < self.size - 1 and self.counts(call) else value
 
 
-class Crossed(Feature):
-    """Features looked at together: a cell for every combination of theirs."""
+class Aspect(Feature):
+    """What a proposed call is like: a field of `Proposed`."""
 
-    def __init__(self, levels: Levels, crosses: Iterable[Maker]) -> None:
-        super().__init__(levels)
-        self._parts = tuple([part(levels) for part in crosses])
-        self.size = prod([part.size for part in self._parts])
-
-    def parts(self) -> Iterable[Feature]:
-        return self._parts
-
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        found = 0
-        for part in self._parts:
-            found = found * part.size + part.cell(facts, state, call)
-        return found
-
-    def says(self, cell: int) -> str:
-        said = []
-        for part in reversed(self._parts):
-            cell, own = divmod(cell, part.size)
-            said.append(part.says(own))
-        return ", ".join(reversed(said))
+    field: ClassVar[str] = ""
 
 
-Maker = Callable[[Levels], Feature]
-
-
-def crossing(*crosses: Maker) -> Maker:
-    """Return what makes a feature of several looked at together."""
-    return lambda levels: Crossed(levels, crosses)
+Maker = Callable[["Levels"], Feature]
+Crossing = tuple[Maker, ...]
+"""Features that are looked at together, with a cell for every combination of theirs; often it is one alone."""
 
 
 # -- where a run stands -----------------------------------------------------------------------------------
 
 
-class State(Feature):
+class State(OfState):
     name = "state"
 
     def __init__(self, levels: Levels) -> None:
         super().__init__(levels)
         self.size = levels.space.n_states
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
+    def of(self, state: int) -> int:
         return state
 
     def says(self, cell: int) -> str:
         return f"state {self.levels.space.describe(cell)}"
 
 
-class Steps(Feature):
-    name = "calls made"
-    _BANDS = (0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 9, 9, *[10] * 8)
+class UntrustedRead(OfState):
+    name, words = "untrusted content", ("none", "read", "with instructions")
+
+    def of(self, state: int) -> int:
+        return self.levels.untrusted[state]
+
+
+class OriginOfState(OfState):
+    name, words = "origin of the last call's values", ORIGINS
+
+    def of(self, state: int) -> int:
+        return self.levels.origin[state]
+
+
+class Steps(Tracked):
+    name, highest = "calls made", 25
+    _BANDS = (0, 1, 2, 3, 4, 5, 6, 6, 7, 7, 8, 8, 8, 9, 9, 9, 9, *[10] * 8, 11)
     words = (
         "0",
         "1",
@@ -235,51 +262,41 @@ class Steps(Feature):
         "25 or more",
     )
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        steps = facts.steps
-        return self._BANDS[steps] if steps < 25 else 11
+    def update(self, value: int, call: Made) -> int:
+        return min(value + 1, self.highest)
+
+    def cell(self, value: int) -> int:
+        return self._BANDS[value]
 
 
-class InjectedAgo(Feature):
-    name = "calls since injected instructions"
-    _BANDS = (0, 1, 2, 3, 4, 4, 5, 5, 5, 5)
+class InjectedAgo(Tracked):
+    name, highest, start = "calls since injected instructions", 11, 11
+    _BANDS = (0, 1, 2, 3, 4, 4, 5, 5, 5, 5, 6, 7)
     words = ("0", "1", "2", "3", "4 or 5", "6 to 9", "10 or more", "there were none")
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        ago = facts.since_injected
-        return 7 if not facts.n_injected else self._BANDS[ago] if ago < 10 else 6
+    def update(self, value: int, call: Made) -> int:
+        return 0 if call.injected else value if value == self.start else min(value + 1, 10)
+
+    def cell(self, value: int) -> int:
+        return self._BANDS[value]
 
 
-class InjectedResults(Feature):
+class InjectedResults(Counted):
     name, size = "results with injected instructions", 4
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        return min(facts.n_injected, 3)
+    def counts(self, call: Made) -> bool:
+        return call.injected
 
 
-class UntrustedRead(Feature):
-    name, words = "untrusted content", ("none", "read", "with instructions")
-
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        return self.levels.untrusted[state]
-
-
-class OriginOfState(Feature):
-    name, words = "origin of the last call's values", ORIGINS
-
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        return self.levels.origin[state]
-
-
-class LastEffect(Feature):
+class LastEffect(Tracked):
     name = "last effect"
 
     def __init__(self, levels: Levels) -> None:
         super().__init__(levels)
         self.size = levels.space.n_states + 1
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        return facts.last_effect
+    def update(self, value: int, call: Made) -> int:
+        return call.effect + 1
 
     def says(self, cell: int) -> str:
         return f"{self.name}: {self.levels.space.describe(cell - 1) if cell else 'none yet'}"
@@ -288,146 +305,136 @@ class LastEffect(Feature):
 class EffectBefore(LastEffect):
     name = "effect before"
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        return facts.effect_before
+    def update(self, value: int, call: Made) -> int:
+        return call.before
 
 
 class NetworkCalls(Counted):
     name, size = "calls that reached the network", 7
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        return self.levels.tool[move.effect] == 3  # the highest level
+    def counts(self, call: Made) -> bool:
+        return self.levels.tool[call.effect] == 3  # the highest level
 
 
 class IrreversibleCalls(Counted):
     name, size = "irreversible calls", 7
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        return self.levels.reversibility[move.effect] == 2  # the highest level
+    def counts(self, call: Made) -> bool:
+        return self.levels.reversibility[call.effect] == 2  # the highest level
 
 
 class SinceNewTool(Tracked):
     name, start = "calls since a new tool", 5
     words = ("0", "1", "2", "3", "4 or more", "none was used")
 
-    def update(self, value: int, before: Facts, move: Move, likeness: int) -> int:
-        return min(value + 1, 4) if move.tool in before.tools else 0
+    def update(self, value: int, call: Made) -> int:
+        return 0 if call.new else min(value + 1, 4)
 
 
 class RepeatedCalls(Tracked):
     name, size = "repeated calls of the last tool", 5
 
-    def update(self, value: int, before: Facts, move: Move, likeness: int) -> int:
-        return min(value + 1, 4) if move.tool == before.last else 0
+    def update(self, value: int, call: Made) -> int:
+        return min(value + 1, 4) if call.again else 0
 
 
 class FailedCalls(Counted):
     name, size = "failed calls", 5
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        return move.effect != move.proposed and self.levels.data[move.effect] == 0  # it read nothing
+    def counts(self, call: Made) -> bool:
+        return call.effect != call.proposed and self.levels.data[call.effect] == 0  # it read nothing
 
 
 class ViolatingCalls(Counted):
     name, size = "calls with a kind of violation", 5
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        return bool(move.kinds)
+    def counts(self, call: Made) -> bool:
+        return call.violating
 
 
 class WorstOrigin(Tracked):
     name, words = "worst origin so far", ORIGINS
 
-    def update(self, value: int, before: Facts, move: Move, likeness: int) -> int:
-        return max(value, self.levels.origin[move.proposed])
+    def update(self, value: int, call: Made) -> int:
+        return max(value, self.levels.origin[call.proposed])
 
 
 class UntrustedValues(Counted):
     name, size = "calls with values from untrusted content", 4
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        return self.levels.origin[move.proposed] == ORIGINS.index("foreign")
+    def counts(self, call: Made) -> bool:
+        return self.levels.origin[call.proposed] == ORIGINS.index("foreign")
 
 
 class InjectedValues(Counted):
     name, size = "calls with values from injected instructions", 4
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        return self.levels.origin[move.proposed] == ORIGINS.index("instructed")
+    def counts(self, call: Made) -> bool:
+        return self.levels.origin[call.proposed] == ORIGINS.index("instructed")
 
 
-class ToolsUsed(Feature):
+class ToolsUsed(Counted):
     name, size = "tools used", 9
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        return min(len(facts.tools), 8)
+    def counts(self, call: Made) -> bool:
+        return call.new
 
 
 class FollowingCalls(Counted):
     name, size = "calls of tools that injected instructions name", 6
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        return likeness >= 2  # every word of its name
+    def counts(self, call: Made) -> bool:
+        return call.followed >= 2  # every word of its name
 
 
 class _Closest(Tracked):
     name, words = "best fit of a tool to injected instructions", FITS
 
-    def update(self, value: int, before: Facts, move: Move, likeness: int) -> int:
-        return max(value, likeness)
+    def update(self, value: int, call: Made) -> int:
+        return max(value, call.followed)
 
 
-class _LastFit(Feature):
+class _LastFit(Tracked):
     name, words = "fit of the last tool to injected instructions", FITS
 
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        return facts.likeness
+    def update(self, value: int, call: Made) -> int:
+        return call.followed
 
 
 class UnaskedTools(Counted):
     name, size = "calls of tools that the task does not name", 9
 
-    def happens(self, before: Facts, move: Move, likeness: int) -> bool:
-        return not likeness_of(move.tool, before.task_words)
+    def counts(self, call: Made) -> bool:
+        return not call.asked
 
 
-CURRENT: dict[str, Maker] = {
-    State.name: State,
-    Steps.name: Steps,
-    "injected instructions": crossing(InjectedAgo, InjectedResults),
-    "injected instructions and origin": crossing(InjectedAgo, UntrustedRead, OriginOfState),
-    LastEffect.name: LastEffect,
-    EffectBefore.name: EffectBefore,
-    NetworkCalls.name: NetworkCalls,
-    IrreversibleCalls.name: IrreversibleCalls,
-    SinceNewTool.name: SinceNewTool,
-    RepeatedCalls.name: RepeatedCalls,
-    FailedCalls.name: FailedCalls,
-    ViolatingCalls.name: ViolatingCalls,
-    WorstOrigin.name: WorstOrigin,
-    UntrustedValues.name: UntrustedValues,
-    InjectedValues.name: InjectedValues,
-    ToolsUsed.name: ToolsUsed,
-    "calls made and injected instructions": crossing(Steps, InjectedAgo),
-    FollowingCalls.name: FollowingCalls,
-    "closest call to injected instructions": crossing(_Closest, InjectedAgo),
-    "last call and injected instructions": crossing(_LastFit, InjectedAgo),
-    UnaskedTools.name: UnaskedTools,
+CURRENT: dict[str, Crossing] = {
+    State.name: (State,),
+    Steps.name: (Steps,),
+    "injected instructions": (InjectedAgo, InjectedResults),
+    "injected instructions and origin": (InjectedAgo, UntrustedRead, OriginOfState),
+    LastEffect.name: (LastEffect,),
+    EffectBefore.name: (EffectBefore,),
+    NetworkCalls.name: (NetworkCalls,),
+    IrreversibleCalls.name: (IrreversibleCalls,),
+    SinceNewTool.name: (SinceNewTool,),
+    RepeatedCalls.name: (RepeatedCalls,),
+    FailedCalls.name: (FailedCalls,),
+    ViolatingCalls.name: (ViolatingCalls,),
+    WorstOrigin.name: (WorstOrigin,),
+    UntrustedValues.name: (UntrustedValues,),
+    InjectedValues.name: (InjectedValues,),
+    ToolsUsed.name: (ToolsUsed,),
+    "calls made and injected instructions": (Steps, InjectedAgo),
+    FollowingCalls.name: (FollowingCalls,),
+    "closest call to injected instructions": (_Closest, InjectedAgo),
+    "last call and injected instructions": (_LastFit, InjectedAgo),
+    UnaskedTools.name: (UnaskedTools,),
 }
 """The features of where a run stands."""
 
 
 # -- a proposed call --------------------------------------------------------------------------------------
-
-
-class Aspect(Feature):
-    """A field of `Proposed`."""
-
-    field: ClassVar[str] = ""
-
-    def cell(self, facts: Facts, state: int, call: Proposed | None) -> int:
-        found: int = getattr(call, self.field)
-        return found
 
 
 class ProposedEffect(Aspect):
@@ -487,7 +494,7 @@ class _SaidShare(Aspect):
 
 
 class InjectedCount(Aspect):
-    name, field = "words that only injected instructions said", "count"
+    name, field = "words that only injected instructions said", "n_words"
     words = ("0", "1", "2", "3 or 4", "5 to 8", "9 to 16", "17 or more")
 
 
@@ -499,29 +506,68 @@ class _NamedValues(Aspect):
     name, field, size = "values that stand in injected instructions", "named", MOST + 1
 
 
-PROPOSAL: dict[str, Maker] = {
-    ProposedEffect.name: ProposedEffect,
-    ProposedState.name: ProposedState,
-    Kinds.name: Kinds,
-    "origin and fit to injected instructions": crossing(_Origin, _Instructed),
-    "fit to injected instructions and task": crossing(_Instructed, _Asked),
-    "fit to injected instructions and task, tool used before, injected instructions": crossing(
-        _Instructed, _Asked, _Used, InjectedAgo
+PROPOSAL: dict[str, Crossing] = {
+    ProposedEffect.name: (ProposedEffect,),
+    ProposedState.name: (ProposedState,),
+    Kinds.name: (Kinds,),
+    "origin and fit to injected instructions": (_Origin, _Instructed),
+    "fit to injected instructions and task": (_Instructed, _Asked),
+    "fit to injected instructions and task, tool used before, injected instructions": (
+        _Instructed,
+        _Asked,
+        _Used,
+        InjectedAgo,
     ),
-    "origin, reversibility, capability": crossing(_Origin, _Reach),
-    "origin, kinds, fit to injected instructions": crossing(_Origin, Kinds, _Instructed),
-    "words of injected instructions, words of the user": crossing(_InjectedShare, _SaidShare),
-    InjectedCount.name: InjectedCount,
-    "worst value, values from injected instructions": crossing(_WorstValue, _NamedValues),
-    "words of and fit to injected instructions": crossing(_InjectedShare, _Instructed),
-    "words of injected instructions, reversibility, capability": crossing(_InjectedShare, _Reach),
-    "words of and fit to injected instructions, fit to the task": crossing(
-        _InjectedShare, _Instructed, _Asked
-    ),
-    "worst value, reversibility, capability": crossing(_WorstValue, _Reach),
-    "words of injected instructions, worst value": crossing(_InjectedShare, _WorstValue),
+    "origin, reversibility, capability": (_Origin, _Reach),
+    "origin, kinds, fit to injected instructions": (_Origin, Kinds, _Instructed),
+    "words of injected instructions, words of the user": (_InjectedShare, _SaidShare),
+    InjectedCount.name: (InjectedCount,),
+    "worst value, values from injected instructions": (_WorstValue, _NamedValues),
+    "words of and fit to injected instructions": (_InjectedShare, _Instructed),
+    "words of injected instructions, reversibility, capability": (_InjectedShare, _Reach),
+    "words of and fit to injected instructions, fit to the task": (_InjectedShare, _Instructed, _Asked),
+    "worst value, reversibility, capability": (_WorstValue, _Reach),
+    "words of injected instructions, worst value": (_InjectedShare, _WorstValue),
 }
 """The features that a proposed call adds to those of where the run stands."""
+
+
+class Look:
+    """Features that are looked at together.
+
+    Parameters
+    ----------
+    features
+        One or more of them.
+    places
+        Where their values stand in what is seen of a run (`Features.see`), or of a run and a call.
+
+    Attributes
+    ----------
+    size
+        How many combinations of their cells there are.
+    """
+
+    __slots__ = ("features", "places", "size")
+
+    def __init__(self, features: Sequence[Feature], places: Sequence[int]) -> None:
+        self.features, self.places = features, tuple(places)
+        self.size = prod([feature.size for feature in features])
+
+    def cell(self, seen: Sequence[int]) -> int:
+        """Return the combination of what is seen."""
+        found = 0
+        for place, feature in zip(self.places, self.features, strict=True):
+            found = found * feature.size + feature.cell(seen[place])
+        return found
+
+    def says(self, cell: int) -> str:
+        """Say a combination in words."""
+        said = []
+        for feature in reversed(self.features):
+            cell, own = divmod(cell, feature.size)
+            said.append(feature.says(own))
+        return ", ".join(reversed(said))
 
 
 class Features:
@@ -534,6 +580,11 @@ class Features:
     current, proposal
         Names of the features of where a run stands, and of those that a proposed call adds; all there are if not given.
 
+    Attributes
+    ----------
+    current, proposal
+        The features, by name.
+
     Raises
     ------
     SpaceMismatchError
@@ -542,33 +593,69 @@ class Features:
         If there is no such feature.
     """
 
-    __slots__ = ("_levels", "_start", "_tracking", "current", "proposal")
+    __slots__ = (
+        "_last_effect",
+        "_levels",
+        "_of_state",
+        "_start",
+        "_tracked",
+        "_tracking",
+        "current",
+        "proposal",
+    )
 
     def __init__(
         self, space: StateSpace, current: Iterable[str] | None = None, proposal: Iterable[str] | None = None
     ) -> None:
-        self._levels = Levels(space)
-        self.current = self._made(CURRENT, current)
-        self.proposal = self._made(PROPOSAL, proposal)
-        parts = [part for feature in self.all.values() for part in feature.parts()]
-        self._tracking = tuple([part for part in parts if part.start is not None])
-        for place, feature in enumerate(self._tracking):
-            feature.place = place
-        self._start = tuple([feature.start or 0 for feature in self._tracking])
+        self._levels = levels = Levels(space)
+        crossings = _chosen(CURRENT, current), _chosen(PROPOSAL, proposal)
+        made = {
+            maker: maker(levels)
+            for makers in (*crossings[0].values(), *crossings[1].values(), (LastEffect,))
+            for maker in makers
+        }
+        of_state = [feature for feature in made.values() if isinstance(feature, OfState)]
+        self._tracking = tuple([feature for feature in made.values() if isinstance(feature, Tracked)])
+        self._last_effect = next(
+            place for place, feature in enumerate(self._tracking) if type(feature) is LastEffect
+        )
+        self._start = tuple([feature.start for feature in self._tracking])
+        self._of_state = [
+            tuple([feature.of(state) for feature in of_state]) for state in range(space.n_states)
+        ]
+        self._tracked = lru_cache(_REMEMBERED)(self._track)
+        order = [*of_state, *self._tracking]
+        place = {feature: number for number, feature in enumerate(order)} | {
+            feature: len(order) + Proposed._fields.index(feature.field)
+            for feature in made.values()
+            if isinstance(feature, Aspect)
+        }
+        self.current, self.proposal = (
+            {
+                name: Look([made[maker] for maker in makers], [place[made[maker]] for maker in makers])
+                for name, makers in chosen.items()
+            }
+            for chosen in crossings
+        )
 
     @property
-    def all(self) -> dict[str, Feature]:
+    def all(self) -> dict[str, Look]:
         """The features that a proposal is judged by: those of where the run stands, and those of the call."""
         return self.current | self.proposal
 
-    def _made(self, known: Mapping[str, Maker], names: Iterable[str] | None) -> dict[str, Feature]:
-        chosen = list(known if names is None else names)
-        unknown = [name for name in chosen if name not in known]
-        if unknown:
-            raise ModelFileError(
-                f"its risk score looks at {unknown[0]!r}, which this version does not know; fit the model again"
-            )
-        return {name: known[name](self._levels) for name in chosen}
+    def require(self, facts: Facts) -> None:
+        """Check that facts are what these features track.
+
+        Raises
+        ------
+        SnapshotError
+            If they are something else.
+        """
+        found = facts.tracked
+        if len(found) != len(self._tracking) or any(
+            value > feature.highest for feature, value in zip(self._tracking, found, strict=True)
+        ):
+            raise SnapshotError("not the facts that the features of this model track")
 
     # -- along a run --------------------------------------------------------------------------------------
 
@@ -580,58 +667,77 @@ class Features:
         """Return the facts of a recorded run before its first call."""
         return self.start(run.words)
 
+    def hear(self, facts: Facts, words: Iterable[int]) -> Facts:
+        """Return the facts after the user has said something between two calls."""
+        each = zip(self._tracking, facts.tracked, strict=True)
+        tracked = tuple([feature.heard(value) for feature, value in each])
+        return replace(facts, heard_words=facts.heard_words.union(words), tracked=tracked)
+
     def follow(self, facts: Facts, move: Move) -> Facts:
         """Return the facts after a call."""
-        tool, injected, n_injected = move.tool, facts.injected_words, facts.n_injected
-        likeness = likeness_of(tool, injected) if injected else 0
-        tracked = tuple(
-            [
-                feature.update(value, facts, move, likeness)
-                for feature, value in zip(self._tracking, facts.tracked, strict=True)
-            ]
+        tool, tools, injected, tracked = move.tool, facts.tools, facts.injected_words, facts.tracked
+        new = tool not in tools
+        made = Made(
+            move.effect,
+            move.proposed,
+            tracked[self._last_effect],
+            bool(move.kinds),
+            likeness_of(tool, injected) if injected else 0,
+            likeness_of(tool, facts.task_words),
+            new,
+            tool == facts.last,
+            bool(move.injected),
         )
-        since = facts.since_injected + 1 if n_injected else 0
-        if move.injected:
-            injected, n_injected, since = injected.union(move.injected), n_injected + 1, 0
-        heard = facts.heard_words
-        return Facts(
-            facts.steps + 1,
+        after = Facts(
             facts.task_words,
-            heard.union(move.heard) if move.heard else heard,
-            injected,
-            n_injected,
-            since,
-            likeness,
-            facts.tools if tool in facts.tools else facts.tools | {tool},
+            facts.heard_words,
+            injected.union(move.injected) if move.injected else injected,
+            tools | {tool} if new else tools,
             tool,
             facts.last,
-            move.effect + 1,
-            facts.last_effect,
-            tracked,
+            self._tracked(tracked, made),
         )
+        return self.hear(after, move.heard) if move.heard else after
 
-    def current_cells(self, state: int, facts: Facts) -> tuple[int, ...]:
-        """Return the cell of every current feature for a run that stands in a state."""
-        return tuple([feature.cell(facts, state, None) for feature in self.current.values()])
+    def _track(self, before: tuple[int, ...], call: Made) -> tuple[int, ...]:
+        """Return what features track after a call."""
+        each = zip(self._tracking, before, strict=True)
+        return tuple([feature.update(value, call) for feature, value in each])
 
-    def proposal_cells(self, state: int, facts: Facts, move: Move) -> tuple[int, ...]:
-        """Return the cell of every proposal feature for a call proposed in a state."""
-        call = self._proposed(state, facts, move)
-        return tuple([feature.cell(facts, state, call) for feature in self.proposal.values()])
+    def see(self, state: int, facts: Facts) -> tuple[int, ...]:
+        """Return what is seen of a run that stands in a state: a value for each feature that looks at runs."""
+        return self._of_state[state] + facts.tracked
 
-    def _proposed(self, state: int, facts: Facts, move: Move) -> Proposed:
-        levels, tool, effect = self._levels, move.tool, move.proposed
-        return Proposed(
+    def see_call(self, seen: tuple[int, ...], state: int, facts: Facts, move: Move) -> tuple[int, ...]:
+        """Return what is seen of a run and of the call that it proposes.
+
+        Parameters
+        ----------
+        seen
+            What is seen of the run.
+        """
+        levels, tool, effect, injected = self._levels, move.tool, move.proposed, facts.injected_words
+        return seen + Proposed(
             effect,
             levels.space.successors(state)[effect],
             sum([_BIT[kind] for kind in move.kinds]) if move.kinds else 0,
             levels.origin[effect],
-            4 * levels.reversibility[effect] + levels.tool[effect],
-            likeness_of(tool, facts.injected_words) if facts.n_injected else 0,
+            levels.reach[effect],
+            likeness_of(tool, injected) if injected else 0,
             likeness_of(tool, facts.task_words),
             tool in facts.tools,
             *_SOURCES[move.sources],
         )
+
+
+def _chosen(known: Mapping[str, Crossing], names: Iterable[str] | None) -> dict[str, Crossing]:
+    chosen = list(known if names is None else names)
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        raise ModelFileError(
+            f"its risk score looks at {unknown[0]!r}, which this version does not know; fit the model again"
+        )
+    return {name: known[name] for name in chosen}
 
 
 _BIT = {kind: 1 << place for place, kind in enumerate(KINDS)}

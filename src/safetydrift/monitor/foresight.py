@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from safetydrift.errors import SnapshotError
 from safetydrift.monitor.features import Features
 from safetydrift.monitor.intervals import Deviation, ends
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import with_risk_score
 from safetydrift.monitor.policy import Bound
-from safetydrift.monitor.scoring import Curves, Score, probability
+from safetydrift.monitor.scoring import Curves, Score, by_feature, probability
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.task_words import bins, task_words
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from safetydrift.effects.labeler import Labeler
     from safetydrift.monitor.facts import Facts
-    from safetydrift.monitor.features import Feature
+    from safetydrift.monitor.features import Look
     from safetydrift.monitor.model import Model
     from safetydrift.monitor.outlook import Outlook
     from safetydrift.monitor.pipelines import Traits
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from safetydrift.states.trajectory import Move, Trajectory
 
 _MEMO = 1 << 16
-_CELLS = 256
-"""Places in runs whose cells are remembered: each is asked about when it is reached, and when a call is proposed."""
 
 
 def monitor_for(
@@ -113,9 +112,10 @@ class ForesightMonitor(LookupMonitor):
         current = found.current.weights.cells
         added = [name for name in found.proposal.weights.cells if name not in current]
         self._features = Features(model.space, current, added)
-        self._current = _Scored(found.current, self._features.current, found.traits)
-        self._proposal = _Scored(found.proposal, self._features.all, found.traits)
-        self._cells = lru_cache(_CELLS)(self._features.current_cells)
+        self._current = _Scored(found.current, found.traits, self._features.current)
+        self._proposal = _Scored(
+            found.proposal, found.traits, self._features.current, self._features.proposal
+        )
         self._informed_current = lru_cache(_MEMO)(self._of_current)
         self._informed_proposal = lru_cache(_MEMO)(self._of_proposal)
 
@@ -150,19 +150,27 @@ class ForesightMonitor(LookupMonitor):
         facts, before = state.facts, state.history
         if facts is None or before is None or later.history is None:
             return later
-        if facts.steps:
-            words = facts.heard_words.union(bins(later.history.heard_since(before)))
-            return replace(later, facts=replace(facts, heard_words=words))
+        if state.steps:
+            words = bins(later.history.heard_since(before))
+            return replace(later, facts=self._features.hear(facts, words)) if words else later
         return replace(later, facts=replace(facts, task_words=facts.task_words.union(task_words(text))))
+
+    def require(self, state: TrajectoryState) -> None:
+        """Check that a state is one of this monitor; the errors are those of `LookupMonitor.require`."""
+        super().require(state)
+        if state.facts is None or max(state.pipeline or (0,)) >= max(len(self._risk.traits), 1):
+            raise SnapshotError("not the state of a run that a risk score follows")
+        self._features.require(state.facts)
 
     def verdict(self, state: TrajectoryState) -> Verdict:
         """Return the finding about where a run stands."""
         facts, pipeline = state.facts, state.pipeline
         if facts is None or pipeline is None:
             return super().verdict(state)
-        asked = self._cells(state.state, facts), facts, pipeline, (facts.last, facts.before)
-        place = self._current.place(*asked)
-        steps = self._current.steps(*asked) if self._intervals else None
+        seen = self._features.see(state.state, facts)
+        tools = facts.last, facts.before
+        place = self._current.place(seen, facts, pipeline, tools)
+        steps = self._current.steps(seen, facts, pipeline, tools) if self._intervals else None
         return self._informed_current(state.category, state.state, place, state.violated, steps)
 
     def foresee(self, state: TrajectoryState, move: Move) -> Verdict:
@@ -171,10 +179,11 @@ class ForesightMonitor(LookupMonitor):
         if facts is None or pipeline is None:
             return super().foresee(state, move)
         here = state.state
-        cells = self._cells(here, facts) + self._features.proposal_cells(here, facts, move)
-        asked = cells, facts, pipeline, (move.tool, facts.last)
-        place = self._proposal.place(*asked)
-        steps = self._proposal.steps(*asked) if self._intervals else None
+        seen = self._features.see(here, facts)
+        call = self._features.see_call(seen, here, facts, move)
+        tools = move.tool, facts.last
+        place = self._proposal.place(seen, facts, pipeline, tools, call)
+        steps = self._proposal.steps(call, facts, pipeline, tools) if self._intervals else None
         after = here if state.violated else self._space.successors(here)[move.proposed]
         return self._informed_proposal(state.category, after, place, steps)
 
@@ -184,7 +193,7 @@ class ForesightMonitor(LookupMonitor):
         facts, pipeline = state.facts, state.pipeline
         if state.violated or facts is None or pipeline is None or verdict.basis is Basis.VIOLATED:
             return chain
-        asked = self._cells(state.state, facts), facts, pipeline, (facts.last, facts.before)
+        asked = self._features.see(state.state, facts), facts, pipeline, (facts.last, facts.before)
         steps = self._current.steps(*asked)
         low, high = self._current.ends(self._current.place(*asked), None, steps)
         eventually = verdict.eventually
@@ -195,13 +204,13 @@ class ForesightMonitor(LookupMonitor):
         facts = state.facts
         if facts is None:
             return []
-        cells, side = self._cells(state.state, facts), self._current
-        features = self._features.current
+        seen = self._features.see(state.state, facts)
+        looks, side = self._features.current, self._risk.current
         if move is not None:
-            cells += self._features.proposal_cells(state.state, facts, move)
-            side, features = self._proposal, self._features.all
-        found = zip(features.items(), cells, side.score.by_cell(cells), strict=True)
-        reasons = [Reason(name, feature.says(cell), adds) for (name, feature), cell, adds in found]
+            seen = self._features.see_call(seen, state.state, facts, move)
+            looks, side = self._features.all, self._risk.proposal
+        added = by_feature(side.weights, looks, seen)
+        reasons = [Reason(name, look.says(look.cell(seen)), added[name]) for name, look in looks.items()]
         return sorted(reasons, key=lambda reason: -reason.adds)
 
     # -- along a recorded run ---------------------------------------------------------------------------
@@ -263,32 +272,45 @@ class ForesightMonitor(LookupMonitor):
 
 
 class _Scored:
-    """One side of a risk score, ready to be asked."""
+    """One side of a risk score, ready to be asked; what is seen is as in `Score`."""
 
-    __slots__ = ("_deviation", "_side", "_sizes", "_traits", "curves", "score")
+    __slots__ = ("_deviation", "_looks", "_score", "_side", "_traits", "curves")
 
-    def __init__(self, side: Side, features: Mapping[str, Feature], traits: Traits) -> None:
+    def __init__(
+        self,
+        side: Side,
+        traits: Traits,
+        current: Mapping[str, Look],
+        proposal: Mapping[str, Look] | None = None,
+    ) -> None:
         self._side, self._traits = side, traits
-        self._sizes = {name: feature.size for name, feature in features.items()}
-        self.score = Score(side.weights, self._sizes, traits)
+        self._looks = {**current, **(proposal or {})}
+        self._score = Score(side.weights, traits, current, proposal)
         self.curves = Curves(side.within)
         self._deviation: Deviation | None = None
 
     def place(
-        self, cells: Sequence[int], facts: Facts, pipeline: tuple[int, ...], tools: tuple[str, str]
+        self,
+        seen: tuple[int, ...],
+        facts: Facts,
+        pipeline: tuple[int, ...],
+        tools: tuple[str, str],
+        call: tuple[int, ...] | None = None,
     ) -> int:
         """Return the rounded score, as the row of the curves."""
-        return self.curves.place(self.score(cells, facts, pipeline, tools))
+        return self.curves.place(self._score(seen, facts, pipeline, tools, call))
 
     def steps(
-        self, cells: Sequence[int], facts: Facts, pipeline: tuple[int, ...], tools: tuple[str, str]
+        self, seen: Sequence[int], facts: Facts, pipeline: tuple[int, ...], tools: tuple[str, str]
     ) -> int | None:
         """Return the score's standard deviation, rounded; None if it is not known."""
         learned = self._side.learned
         if learned is None:
             return None
         if self._deviation is None:
-            self._deviation = Deviation(self._side.weights, learned, self._sizes, self._traits)
+            sizes = {name: look.size for name, look in self._looks.items()}
+            self._deviation = Deviation(self._side.weights, learned, sizes, self._traits)
+        cells = [look.cell(seen) for look in self._looks.values()]
         return self._deviation(cells, facts, pipeline, tools)
 
     def eventually(self, place: int) -> float:

@@ -158,6 +158,26 @@ class LookupMonitor:
         move = made(pending.move, effect, history, after, self._space)
         return self.follow(state, move, after)
 
+    def read_more(self, tool: str) -> Pending:
+        """Return the reading of a call that was recorded, and of which more comes back: only that counts."""
+        proposal = self.labeler.read_more(tool)
+        return Pending(proposal, move_of(proposal, self._space))
+
+    def follow_unread(self, state: TrajectoryState, pending: Pending) -> TrajectoryState:
+        """Return where a run stands after a call that was made, and whose result nobody could read."""
+        effect, after = self.labeler.leave_unread(pending.proposal, state.history)
+        return self.follow(state, made(pending.move, effect, state.history, after, self._space), after)
+
+    def require(self, state: TrajectoryState) -> None:
+        """Check that a state is one of this monitor.
+
+        Raises
+        ------
+        SnapshotError
+            If it is none.
+        """
+        state.require(self._space)
+
     def check_pending(self, state: TrajectoryState, call: ToolCall) -> Verdict:
         """Judge a call before it is made: its effect is read as proposed, and nothing is recorded.
 

@@ -100,10 +100,12 @@ class ScoreData:
             for step, (facts, move) in enumerate(walk(features, run, len(seen.states))):
                 left = NEVER if seen.onset is None else seen.onset - step
                 state = seen.states[step]
-                cells = features.current_cells(state, facts)
+                seen_of_run = features.see(state, facts)
+                cells = [look.cell(seen_of_run) for look in features.current.values()]
                 current.add(cells, (facts.last, facts.before), number, run, facts, left)
                 if move is not None:
-                    cells += features.proposal_cells(state, facts, move)
+                    seen_of_call = features.see_call(seen_of_run, state, facts, move)
+                    cells = cells + [look.cell(seen_of_call) for look in features.proposal.values()]
                     proposal.add(cells, (move.tool, facts.last), number, run, facts, left)
         tasks = [(run.source, run.category, run.task) for run, _ in used]
         numbers = {task: number for number, task in enumerate(dict.fromkeys(tasks))}
@@ -126,12 +128,12 @@ class _Collected:
 
     def __init__(self, tools: Mapping[str, int], sets: dict[Collection[int], int]) -> None:
         self._tools, self._sets = tools, sets
-        self._cells: list[tuple[int, ...]] = []
+        self._cells: list[Sequence[int]] = []
         self._rest: list[tuple[int, ...]] = []
 
     def add(  # noqa: PLR0917  # all that a row is
         self,
-        cells: tuple[int, ...],
+        cells: Sequence[int],
         tools: tuple[str, str],
         number: int,
         run: Trajectory,

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import exp, sqrt
-from operator import getitem
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
+from safetydrift.monitor.features import Look
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from safetydrift.monitor.facts import Facts
     from safetydrift.monitor.pipelines import Pipeline, Traits
@@ -17,52 +19,62 @@ if TYPE_CHECKING:
 FINENESS = 64
 """Scores are rounded to this fraction of a unit of log odds, so that their probabilities can be looked up as well."""
 HIGHEST_SCORE = 16.0
+_SUMS = 1 << 13
+"""Sums of weights that are remembered."""
 
 
 class Score:
-    """A score ready to be asked, with what does not change along a run remembered.
+    """A score ready to be asked, with what comes again remembered.
 
     Parameters
     ----------
     weights
         Its numbers.
-    sizes
-        How many cells each of its features has, by name, in the order in which the cells will be given.
     traits
         What names of pipelines can say.
+    current, proposal
+        Its features by name: those that look at where a run stands, and those that look at the call it proposes too.
     """
 
-    __slots__ = ("_of_pipeline", "_of_run", "_of_tools", "_tables", "_traits", "weights")
+    __slots__ = ("_of_calls", "_of_pipeline", "_of_run", "_of_runs", "_of_tools", "_traits", "weights")
 
-    def __init__(self, weights: Weights, sizes: Mapping[str, int], traits: Traits) -> None:
+    def __init__(
+        self,
+        weights: Weights,
+        traits: Traits,
+        current: Mapping[str, Look],
+        proposal: Mapping[str, Look] | None = None,
+    ) -> None:
         self.weights = weights
         self._traits = traits
-        self._tables = tuple([padded(weights.cells[name], size, 0.0) for name, size in sizes.items()])
+        self._of_runs = _sum(weights, current)
+        self._of_calls = _sum(weights, proposal or {})
         self._of_pipeline = lru_cache(4096)(self._pipeline)
         self._of_run = lru_cache(4096)(self._run)
         self._of_tools = lru_cache(4096)(self._tools)
 
     def __call__(
-        self, cells: Sequence[int], facts: Facts, pipeline: Pipeline, tools: tuple[str, str]
+        self,
+        seen: tuple[int, ...],
+        facts: Facts,
+        pipeline: Pipeline,
+        tools: tuple[str, str],
+        call: tuple[int, ...] | None = None,
     ) -> float:
         """Return the log odds.
 
         Parameters
         ----------
-        cells
-            One per feature.
+        seen
+            What is seen of the run (`safetydrift.monitor.features.Features.see`).
         tools
             The two tools whose names count, the later first.
+        call
+            What is seen of it and the call it proposes (`safetydrift.monitor.features.Features.see_call`).
         """
-        return (
-            self._of_run(facts.task_words, facts.injected_words, facts.heard_words, pipeline)
-            + self._of_tools(tools)
-            + sum(map(getitem, self._tables, cells))
-        )
-
-    def by_cell(self, cells: Sequence[int]) -> list[float]:
-        """Return what each feature adds."""
-        return list(map(getitem, self._tables, cells))
+        score = self._of_run(facts.task_words, facts.injected_words, facts.heard_words, pipeline)
+        score += self._of_tools(tools) + self._of_runs(seen)
+        return score if call is None else score + self._of_calls(call)
 
     def _run(
         self, task: frozenset[int], injected: frozenset[int], heard: frozenset[int], pipeline: Pipeline
@@ -88,6 +100,37 @@ class Score:
 
     def _tools(self, tools: tuple[str, str]) -> float:
         return sum([weights.get(tool, 0.0) for weights, tool in zip(self.weights.tools, tools, strict=True)])
+
+
+def by_feature(weights: Weights, looks: Mapping[str, Look], seen: Sequence[int]) -> dict[str, float]:
+    """Return what each feature adds to the log odds."""
+    cells = {name: look.cell(seen) for name, look in looks.items()}
+    return {
+        name: weights.cells[name][cell] if cell < len(weights.cells[name]) else 0.0
+        for name, cell in cells.items()
+    }
+
+
+def _sum(weights: Weights, looks: Mapping[str, Look]) -> Callable[[tuple[int, ...]], float]:
+    """Return what adds up the weights of some features, and remembers the sums by what they look at."""
+    places = sorted({place for look in looks.values() for place in look.places})
+    if not places:
+        return lambda _: 0.0
+    pick = itemgetter(*places, places[0])  # never a single one, which would not be a tuple
+    where = {place: number for number, place in enumerate(places)}
+    terms = [
+        (
+            padded(weights.cells[name], look.size, 0.0),
+            Look(look.features, [where[place] for place in look.places]),
+        )
+        for name, look in looks.items()
+    ]
+
+    @lru_cache(_SUMS)
+    def added(picked: tuple[int, ...]) -> float:
+        return sum([weights[look.cell(picked)] for weights, look in terms])
+
+    return lambda seen: added(pick(seen))
 
 
 def padded(numbers: tuple[float, ...], size: int, beyond: float) -> tuple[float, ...]:

@@ -86,9 +86,8 @@ class TrajectoryState(Struct, frozen=True, gc=False, array_like=True, forbid_unk
         SnapshotError
             If it is none.
         """
-        effects = () if self.facts is None else (self.facts.last_effect - 1, self.facts.effect_before - 1)
         path = () if self.belief is None else self.belief.path
-        if max(self.state, *effects, *path) >= space.n_states or len(self.since) != len(space.dimensions):
+        if max(self.state, *path) >= space.n_states or len(self.since) != len(space.dimensions):
             raise SnapshotError("not the state of a run in this state space")
 
 
@@ -106,9 +105,9 @@ class Pending(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
     proposal: Proposal
     move: Move
 
-    def kept(self) -> Pending:
-        """Return what is kept until the result comes: nothing that is written in the arguments."""
-        return Pending(self.proposal.kept(), self.move)
+    def stored(self) -> Pending:
+        """Return what is stored until the result comes: nothing that is written in the arguments."""
+        return Pending(self.proposal.stored(), self.move)
 
     def require(self, space: StateSpace) -> None:
         """Check that it is a call in a space.
