@@ -89,15 +89,15 @@ def test_the_first_answer_from_outside_counts(asking):
     late = asking.answer("run", "c1", approved=True)
     assert late.refused
     assert late.repeated
-    assert asking.standing("run")[0].steps == 0
+    assert asking.current("run")[0].steps == 0
 
 
 def test_an_approved_call_is_reserved_until_it_is_confirmed(asking):
     asking.propose("run", CALL, "c1")
     assert asking.answer("run", "c1", approved=True).allowed
-    assert asking.standing("run")[0].steps == 1
+    assert asking.current("run")[0].steps == 1
     asking.confirm("run", "c1", "sent")
-    assert asking.standing("run")[0].steps == 1
+    assert asking.current("run")[0].steps == 1
 
 
 def test_an_answer_to_a_call_that_nobody_asked_about_allows_nothing(asking):

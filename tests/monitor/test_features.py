@@ -43,7 +43,8 @@ def after(*moves, task="read it"):
 
 
 def cells_of(facts, state=SPACE.start):
-    return dict(zip(FEATURES.current, FEATURES.current_cells(state, facts), strict=True))
+    seen = FEATURES.see(state, facts)
+    return {name: look.cell(seen) for name, look in FEATURES.current.items()}
 
 
 def test_features_tell_what_happened_and_when():
@@ -55,10 +56,12 @@ def test_features_tell_what_happened_and_when():
         Move("delete_file", SEND, SEND, ("destructive_action",)),
         task="send the report",
     )
-    assert (facts.steps, facts.since_injected, facts.n_injected) == (4, 2, 1)
     assert facts.injected_words == frozenset(said)
-    assert (facts.last, facts.before, facts.likeness) == ("delete_file", "delete_file", 1)  # not "file"
+    assert (facts.last, facts.before) == ("delete_file", "delete_file")
     cells = cells_of(facts)
+    assert cells["calls made"] == 4
+    assert divmod(cells["injected instructions"], 4) == (2, 1)  # two calls ago, once
+    assert divmod(cells["last call and injected instructions"], 8) == (1, 2)  # "delete", not "file"
     assert [cells[name] for name in COUNTED] == [2, 2, 0, 2, 0, 2, 0, 4]
     assert cells["repeated calls of the last tool"] == 1
     assert cells["calls since a new tool"] == 1
@@ -90,10 +93,11 @@ def test_every_cell_lies_within_its_feature_and_can_be_said_in_words(walk):
     facts, state = FEATURES.start(task_words("read it")), SPACE.start
     assert list(FEATURES.all) == [*CURRENT, *PROPOSAL]
     for move in walk:
-        asked = FEATURES.current_cells(state, facts) + FEATURES.proposal_cells(state, facts, move)
-        for cell, feature in zip(asked, FEATURES.all.values(), strict=True):
-            assert 0 <= cell < feature.size
-            assert feature.says(cell)
+        seen = FEATURES.see_call(FEATURES.see(state, facts), state, facts, move)
+        for look in FEATURES.all.values():
+            cell = look.cell(seen)
+            assert 0 <= cell < look.size
+            assert look.says(cell)
         facts, state = FEATURES.follow(facts, move), SPACE.after(state, move.effect)
 
 
@@ -113,7 +117,10 @@ def test_a_feature_tracks_the_same_whatever_others_a_model_has():
     for move in (Move("a", SEND, READ), Move("a", READ, effect()), Move("b", LURE, LURE)):
         facts, of_all = alone.follow(facts, move), FEATURES.follow(of_all, move)
         there = cells_of(of_all)
-        assert alone.current_cells(0, facts) == (there["failed calls"], there["worst origin so far"])
+        seen = alone.see(0, facts)
+        assert {name: look.cell(seen) for name, look in alone.current.items()} == {
+            name: there[name] for name in ("failed calls", "worst origin so far")
+        }
 
 
 def test_no_two_features_say_a_cell_alike():

@@ -30,7 +30,6 @@ from safetydrift.trace import Ending, Label, Step, ToolCall
 SPACE = load_space("flow")
 FEATURES = Features(SPACE)
 SIZES = {name: feature.size for name, feature in FEATURES.all.items()}
-CURRENT = {name: feature.size for name, feature in FEATURES.current.items()}
 
 
 def effect(**levels):
@@ -138,7 +137,7 @@ def test_a_fit_needs_runs_of_both_ends(runs):
 
 def test_a_risk_score_finds_what_leads_to_the_violation(fitted):
     found, _ = fitted
-    score = Score(found.current.weights, CURRENT, found.traits)
+    score = Score(found.current.weights, found.traits, FEATURES.current)
     lured = FEATURES.start(task_words("please summarise the file number 3"))
     lured = FEATURES.follow(lured, Move("read_file", READ, READ))
     unharmed = lured
@@ -152,7 +151,7 @@ def test_a_risk_score_finds_what_leads_to_the_violation(fitted):
         curves = Curves(found.current.within)
         tools = (facts.last, facts.before)
         asked = found.traits.of(name)
-        return curves[curves.place(score(FEATURES.current_cells(state, facts), facts, asked, tools))][5]
+        return curves[curves.place(score(FEATURES.see(state, facts), facts, asked, tools))][5]
 
     gullible, wary = within(states[1], lured, "open-1"), within(states[1], lured, "closed-2")
     assert gullible > 0.7
@@ -165,11 +164,11 @@ def test_a_run_without_a_name_scores_as_the_mean_of_the_pipelines_known(fitted):
     found, _ = fitted
     facts = FEATURES.start(task_words("please summarise the file number 3"))
     facts = replace(facts, injected_words=frozenset({7}))
-    cells = FEATURES.current_cells(SPACE.start, facts)
-    score = Score(found.current.weights, CURRENT, found.traits)
+    seen = FEATURES.see(SPACE.start, facts)
+    score = Score(found.current.weights, found.traits, FEATURES.current)
 
     def of(name):
-        return score(cells, facts, found.traits.of(name), ("", ""))
+        return score(seen, facts, found.traits.of(name), ("", ""))
 
     names = found.traits.named("pipeline")
     assert len({of(name) for name in names}) == len(names) == 3
@@ -206,14 +205,14 @@ def test_the_monitor_of_a_model_is_the_one_that_uses_all_of_it(model):
 
 def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
     monitor, found = monitor_for(model), model.risk_score
-    score = Score(found.current.weights, CURRENT, found.traits)
+    score = Score(found.current.weights, found.traits, FEATURES.current)
     violated = next(run for run in runs if run.label.violated)
     state = monitor.begin(violated)
     facts = FEATURES.start(violated.words)
     pipeline = found.traits.of(violated.model)
     for step, move in enumerate(violated.moves):
-        cells = FEATURES.current_cells(violated.states[step], facts)
-        exact = score(cells, facts, pipeline, (facts.last, facts.before))
+        seen = FEATURES.see(violated.states[step], facts)
+        exact = score(seen, facts, pipeline, (facts.last, facts.before))
         verdict = monitor.verdict(state)
         expected = max(probability(exact, link) for link in found.current.within[:5])
         assert verdict.within[5] == pytest.approx(expected, abs=0.02)  # scores are rounded
@@ -273,7 +272,7 @@ def test_live_use_and_replay_walk_the_same_way(model):
     after, verdict = monitor.check(state, Step(call, text))
     assert after.steps == 1
     assert after.facts is not None
-    assert after.facts.n_injected == 1
+    assert after.facts.injected_words
     assert verdict.probability > monitor.verdict(state).probability
     history = after.history
     assert isinstance(history, History)

@@ -172,10 +172,7 @@ class SessionAccess:
     def stored(self, read: Sequence[tuple[Session, int]]) -> bool:
         """Store changed sessions, the whole first; False as soon as one of them was changed by somebody else."""
         write = self.store.write
-        for session, version in reversed(read):
-            if not write(session.key, session, version):
-                return False
-        return True
+        return all(write(session.key, session, version) for session, version in reversed(read))
 
     def crowded(self, key: str) -> StoreError:
         """Return the error for a session that others keep writing to."""

@@ -539,24 +539,9 @@ class Guard(AsyncGuard):
 
     def _answered(self, key: str, call_id: str, answer: Answer, digest: str = "") -> Decision:
         """Make the decision final that waited for a person."""
-        approved = answer.approved
-        outcome = Intervention.ALLOW if approved else Intervention.BLOCK
-        if approved is None:
-            outcome = self._policy.on_unanswered
-        by = answer.by or ("nobody" if approved is None else "a person")
-
-        def final(given: Given) -> Given:
-            decision = given.decision
-            another = digest != decision.digest if digest else given.replaced and bool(approved)
-            if not decision.asks or another:
-                return replace(given, decision=replace(decision.stored(), repeated=True))
-            return replace(
-                answer_of(after_asking(decision, outcome, approved, by), given.tool), answered_at=time()
-            )
-
         unjudged = self._failures.given(key, call_id) if self._failures else None
         if unjudged is not None:
-            now = final(unjudged)
+            now = self._final(unjudged, answer, digest)
             if not now.decision.repeated:
                 self._failures.remember(now)
             return self._told(now.decision)
@@ -566,7 +551,7 @@ class Guard(AsyncGuard):
             given = session.answers.get(call_id)
             if given is None:
                 raise LostStateError(key)
-            settled[:] = [final(given)]
+            settled[:] = [self._final(given, answer, digest)]
             if not settled[0].decision.repeated:
                 session.remember(call_id, settled[0])
             if settled[0].decision.refused:
@@ -582,6 +567,20 @@ class Guard(AsyncGuard):
                 self._failures.decide(self._policy, key, call_id, digest, problem, perf_counter())
             )
         return self._told(settled[0].decision)
+
+    def _final(self, given: Given, answer: Answer, digest: str) -> Given:
+        """Return what is remembered after a person answered; what was remembered before if they meant another call."""
+        decision, approved = given.decision, answer.approved
+        another = digest != decision.digest if digest else given.replaced and bool(approved)
+        if not decision.asks or another:
+            return replace(given, decision=replace(decision.stored(), repeated=True))
+        outcome = Intervention.ALLOW if approved else Intervention.BLOCK
+        if approved is None:
+            outcome = self._policy.on_unanswered
+        by = answer.by or ("nobody" if approved is None else "a person")
+        return replace(
+            answer_of(after_asking(decision, outcome, approved, by), given.tool), answered_at=time()
+        )
 
     # -- telling ------------------------------------------------------------------------------------------
 

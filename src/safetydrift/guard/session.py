@@ -73,7 +73,7 @@ class Given(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_field
         lasts
             For how many seconds a person's yes holds.
         """
-        if self.decision.digest != digest or self.status == CONFIRMED or self.status == RELEASED:
+        if self.decision.digest != digest or self.status in {CONFIRMED, RELEASED}:
             return False
         if self.answered_at and self.decision.allowed:
             return 0.0 <= now - self.answered_at <= lasts
