@@ -192,7 +192,7 @@ def test_questions_that_nobody_answers_are_not_kept_for_ever(make, collected, mo
     guard = make(GuardPolicy(shadow=True), telemetry=telemetry)
     for number in range(5):
         decision = Decision(Intervention.ASK, key="run", call_id=str(number), would_be=Intervention.BLOCK)
-        telemetry.decided(decision, ToolCall("x" * 1000), guard)
+        telemetry.decided(decision, ToolCall("x" * 1000), "p", "m", guard.redactor)
     assert len(telemetry._asked) == 2
     telemetry.decided(Decision(Intervention.BLOCK, key="run", call_id="0", answered_by="me"), None, guard)
     span = collected.spans[-1]

@@ -168,9 +168,9 @@ class Session:
             self.remember(call_id, Given(nothing, CONFIRMED, tool, result=result))
 
     def settle(self, call_id: str, status: Status) -> None:
-        """Note what has become of a call that was answered."""
+        """Note what has become of a call under way; what was settled before stays as it is."""
         given = self.answers.get(call_id)
-        if given is not None and given.status != status:
+        if given is not None and given.status == OPEN:
             self.answers[call_id] = replace(given, status=status)
 
     # -- storing it ---------------------------------------------------------------------------------------

@@ -87,7 +87,7 @@ class TrajectoryState(Struct, frozen=True, gc=False, array_like=True, forbid_unk
             If it is none.
         """
         path = () if self.belief is None else self.belief.path
-        if max(self.state, *path) >= space.n_states or len(self.since) != len(space.dimensions):
+        if max((self.state, *path)) >= space.n_states or len(self.since) != len(space.dimensions):
             raise SnapshotError("not the state of a run in this state space")
 
 
