@@ -11,8 +11,7 @@ from tests.monitor.conftest import READ, SEND, SPACE, WRITE, move, run
 
 from safetydrift.errors import ModelFileError, SnapshotError
 from safetydrift.evaluation.cases import cases_of
-from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, Untold, UntoldPredictor
-from safetydrift.evaluation.predictors.walked import WalkedScores
+from safetydrift.evaluation.predictors.monitors import MonitorPredictor, MonitorScores
 from safetydrift.formats import load_catalogue, load_model, save_model
 from safetydrift.monitor.categories import HEARD, Belief, Categories
 from safetydrift.monitor.category_counts import counted
@@ -108,6 +107,21 @@ def test_what_is_believed_of_all_categories_adds_up_to_one(monitor, words, effec
     assert isnan(verdict.probability) or 0.0 <= verdict.probability <= 1.0
     assert list(verdict.within) == sorted(verdict.within) or verdict.basis is Basis.UNSEEN
     assert isnan(verdict.low) or verdict.low <= verdict.probability <= verdict.high
+
+
+def test_an_interval_holds_its_probability_though_both_are_rounded(monitor):
+    for category in monitor.model.tables:
+        for verdict in (*monitor.current_verdicts(category), *monitor.pending_verdicts(category)):
+            assert isnan(verdict.low) or verdict.low <= verdict.probability <= verdict.high
+
+
+def test_an_interval_holds_the_mean_whatever_a_category_hardly_believed_foresees(monitor):
+    verdict = monitor.verdict(monitor.start("files"))
+    likely = replace(verdict, probability=0.01, within=(0.01,) * len(verdict.within), low=0.0, high=0.011)
+    far = replace(likely, probability=1.0, within=(1.0,) * len(verdict.within), low=1.0, high=1.0)
+    mixed = mixed_verdict([(0.96, likely), (0.04, far)], monitor.policy, pending=False)
+    assert mixed.probability == mixed.high == pytest.approx(0.0496)
+    assert mixed.low == 0.0
 
 
 def test_the_words_of_the_task_speak_first(monitor):
@@ -563,21 +577,18 @@ def same(one, other):
 def test_runs_of_unknown_category_are_scored_as_the_monitor_follows_them(model, runs):
     nameless, _ = cases_of([replace(one, category="") for one in runs[::3]], SPACE)
     scored = MonitorScores("soft", LookupMonitor(model)).score(nameless)
-    one_by_one = WalkedScores("soft", LookupMonitor(model)).score(nameless)
-    assert (scored.within == one_by_one.within).all()
-    assert same(scored.pending, one_by_one.pending)
     named, _ = cases_of(runs[::3], SPACE)
-    untold = Untold(MonitorScores("soft", LookupMonitor(model))).score(named)
+    untold = MonitorScores("soft", LookupMonitor(model), told=False).score(named)
     assert (untold.within == scored.within).all()
+    assert same(untold.pending, scored.pending)
     told = MonitorScores("hard", LookupMonitor(model)).score(named)
     assert (told.within != scored.within).any()
 
 
 def test_a_predictor_that_is_told_nothing_is_fitted_with_categories(runs, catalogue):
     cases, _ = cases_of(runs, SPACE)
-    predictor = UntoldPredictor(LookupPredictor("soft", SPACE, catalogue))
-    assert predictor.name == "soft"
-    fitted = predictor.fit(cases)
+    fitted = MonitorPredictor("soft", SPACE, catalogue, told=False).fit(cases)
+    assert set(fitted.monitor.model.tables) > {AGGREGATE}
     assert fitted.score(cases).within.shape == (int(cases.first_point[-1]), 3)
 
 

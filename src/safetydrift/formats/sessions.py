@@ -59,6 +59,7 @@ class Sessions:
             prompt=session.task,
             ending=Ending.CENSORED,
             label=_label(session.label),
+            messages=1 if session.task else 0,
         )
 
 

@@ -280,10 +280,11 @@ class LookupMonitor:
     def _outlook(self, category: str, state: int) -> Outlook:
         table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
         row, bounds, endings = self.model.row_of[state], table.bounds, table.endings
+        violates = table.eventually[row]
         return Outlook(
-            violates=table.eventually[row],
-            low=nan if bounds is None else bounds.eventually_low[row],
-            high=nan if bounds is None else bounds.eventually_high[row],
+            violates=violates,
+            low=nan if bounds is None else min(bounds.eventually_low[row], violates),
+            high=nan if bounds is None else max(bounds.eventually_high[row], violates),
             completes=nan if endings is None else endings.completes[row],
             steps=nan if endings is None else endings.steps[row],
             kinds=() if endings is None else endings.kinds_of(row),
@@ -431,6 +432,8 @@ class LookupMonitor:
         probability = nan if basis is Basis.UNSEEN else within[horizon]
         if basis is Basis.UNSEEN:
             low, high = nan, nan
+        # What is rounded apart may lie apart; of nan and a number, both give nan.
+        low, high = min(low, probability), max(high, probability)
         alarm = self.policy.alarms(probability, basis, pending=pending, high=high)
         return Verdict(
             state=state,
