@@ -432,7 +432,7 @@ class LookupMonitor:
         probability = nan if basis is Basis.UNSEEN else within[horizon]
         if basis is Basis.UNSEEN:
             low, high = nan, nan
-        # What is rounded apart may lie apart; of nan and a number, both give nan.
+        # In the file both are rounded, to different digits. Of nan and a number, both give nan.
         low, high = min(low, probability), max(high, probability)
         alarm = self.policy.alarms(probability, basis, pending=pending, high=high)
         return Verdict(

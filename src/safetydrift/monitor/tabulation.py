@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -141,12 +140,12 @@ class Tabulated:
         )
         return Bounds(
             horizon=horizon,
-            low=bounded(low, ROUND_FLOOR),
-            high=bounded(high, ROUND_CEILING),
-            pending_low=bounded(pending_low, ROUND_FLOOR),
-            pending_high=bounded(pending_high, ROUND_CEILING),
-            eventually_low=bounded(eventually_low, ROUND_FLOOR),
-            eventually_high=bounded(eventually_high, ROUND_CEILING),
+            low=rounded(low, BOUND_DIGITS),
+            high=rounded(high, BOUND_DIGITS),
+            pending_low=rounded(pending_low, BOUND_DIGITS),
+            pending_high=rounded(pending_high, BOUND_DIGITS),
+            eventually_low=rounded(eventually_low, BOUND_DIGITS),
+            eventually_high=rounded(eventually_high, BOUND_DIGITS),
         )
 
     def _endings(self) -> Endings:
@@ -193,12 +192,6 @@ def ends_of(chain: AbsorbingChain) -> Absorption:
     transitions, visited = chain.transitions.copy(), chain.visited.copy()
     transitions[stuck], visited[stuck] = 0.0, False
     return absorption(AbsorbingChain(transitions, chain.absorbing, chain.names, visited))
-
-
-def bounded(values: FloatArray, rounding: str) -> tuple[float, ...]:
-    """Round ends of intervals away from what they enclose."""
-    few = Context(BOUND_DIGITS, rounding)
-    return tuple([float(few.create_decimal_from_float(value)) for value in values.tolist()])
 
 
 def rounded(values: FloatArray, digits: int) -> tuple:  # type: ignore[type-arg]
