@@ -1,4 +1,4 @@
-"""How well proposed calls can be told apart at best: a ceiling for what a hazard can reach in a suite it never saw.
+"""How well proposed calls can be told apart at best: a ceiling for what a risk score can reach in a suite it never saw.
 
 For every suite of AgentDojo and AgentDyn, boosted trees are fitted *on the suite itself*, with its tasks and attacks on
 both sides. They are shown every factor of a proposal, the tools, which task it is and which attack was inserted, and
@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 import numpy as np
-from safetydrift.monitor.covariates import NAMES, PROPOSAL_NAMES
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 from safetydrift.effects.labeler import Labeler
@@ -26,6 +25,7 @@ from safetydrift.evaluation.metrics.discrimination import auroc
 from safetydrift.evaluation.splits import model_families
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
+from safetydrift.monitor.features import CURRENT, PROPOSAL
 from safetydrift.monitor.score_rows import ScoreData
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import Trajectory, observe
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SOURCES, GROUPS, BUDGETS = ("agentdojo", "agentdyn"), 4, (0.05, 0.01)
 SMOOTHING = 0.02
 _ATTACK = re.compile(r"injection_task_\d+")
-_SHARE = len(NAMES) + PROPOSAL_NAMES.index("words of orders, words of the user")
+_SHARE = [*CURRENT, *PROPOSAL].index("words of injected instructions, words of the user")
 
 
 def numbered(names: Sequence[str]) -> IntArray:

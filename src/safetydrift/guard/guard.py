@@ -541,46 +541,44 @@ class Guard(AsyncGuard):
         """Make the decision final that waited for a person."""
         unjudged = self._failures.given(key, call_id) if self._failures else None
         if unjudged is not None:
-            now = self._final(unjudged, answer, digest)
-            if not now.decision.repeated:
-                self._failures.remember(now)
-            return self._told(now.decision)
-        settled: list[Given] = []
+            decision = self._final(unjudged, answer, digest)
+            if not decision.repeated:
+                self._failures.remember(replace(answer_of(decision, unjudged.tool), answered_at=time()))
+            return self._told(decision)
+        settled: list[Decision] = []
 
         def settle(session: Session) -> None:
             given = session.answers.get(call_id)
             if given is None:
                 raise LostStateError(key)
             settled[:] = [self._final(given, answer, digest)]
-            if not settled[0].decision.repeated:
-                session.remember(call_id, settled[0])
-            if settled[0].decision.refused:
+            if not settled[0].repeated:
+                session.remember(call_id, replace(answer_of(settled[0], given.tool), answered_at=time()))
+            if settled[0].refused:
                 session.reserved.pop(call_id, None)
 
         try:
             line = self._sessions.lineage(key)
             self._sessions.change(line[:1], settle)
-            if settled[0].decision.refused:
+            if settled[0].refused:
                 self._sessions.change(line[1:], lambda one: _drop(one, key, call_id))
         except Exception as problem:  # noqa: BLE001  # a yes that cannot be stored is no yes
             return self._recorded(
                 self._failures.decide(self._policy, key, call_id, digest, problem, perf_counter())
             )
-        return self._told(settled[0].decision)
+        return self._told(settled[0])
 
-    def _final(self, given: Given, answer: Answer, digest: str) -> Given:
-        """Return what is remembered after a person answered; what was remembered before if they meant another call."""
+    def _final(self, given: Given, answer: Answer, digest: str) -> Decision:
+        """Return the decision after a person answered; the one before if they meant another call."""
         decision, approved = given.decision, answer.approved
         another = digest != decision.digest if digest else given.replaced and bool(approved)
         if not decision.asks or another:
-            return replace(given, decision=replace(decision.stored(), repeated=True))
+            return replace(decision.stored(), repeated=True)
         outcome = Intervention.ALLOW if approved else Intervention.BLOCK
         if approved is None:
             outcome = self._policy.on_unanswered
         by = answer.by or ("nobody" if approved is None else "a person")
-        return replace(
-            answer_of(after_asking(decision, outcome, approved, by), given.tool), answered_at=time()
-        )
+        return after_asking(decision, outcome, approved, by)
 
     # -- telling ------------------------------------------------------------------------------------------
 
