@@ -13,6 +13,7 @@ from safetydrift.authority.concerns import (
     REACHED, RECORDED, SAID, SYSTEM, TEMPORARY, UNTRUSTED, Concern, gravity,
 )  # fmt: skip
 from safetydrift.authority.ledger import ACTION_NAMES, MAX_LATENT, FileDigest, KnownFile, Ledger
+from safetydrift.authority.score import CLEAR, Assessment
 from safetydrift.authority.text import fold
 from safetydrift.authority.texts import DATA, IDENTITY, RECORD, SourceText, bounded
 from safetydrift.authority.texts import UNTRUSTED as FROM_OUTSIDE
@@ -27,6 +28,7 @@ from safetydrift.trace import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from safetydrift.authority.score import Score
     from safetydrift.authority.texts import Place
     from safetydrift.effects.boundary import Boundary
     from safetydrift.effects.labeler import Labeler
@@ -96,10 +98,13 @@ class Reading(Struct, frozen=True, gc=False):
         The ways in which it may do unauthorised harm, the gravest first, at most `MAX_CONCERNS`.
     plan
         What it adds to the ledger once it has been made.
+    assessment
+        How probable unauthorised harm is.
     """
 
     concerns: tuple[Concern, ...]
     plan: Plan
+    assessment: Assessment = CLEAR
 
 
 class RunReader:
@@ -109,13 +114,16 @@ class RunReader:
     ----------
     labeler
         Says what a call does by itself, and where the operator's own world ends.
+    score
+        Says how probable it is that a concern is unauthorised harm; without it, calls are only read.
     """
 
-    __slots__ = ("_boundary", "_labeler")
+    __slots__ = ("_boundary", "_labeler", "score")
 
-    def __init__(self, labeler: Labeler) -> None:
+    def __init__(self, labeler: Labeler, score: Score | None = None) -> None:
         self._labeler = labeler
         self._boundary: Boundary = labeler.boundary
+        self.score = score
 
     def read_call(self, ledger: Ledger, call: ToolCall, proposal: Proposal) -> Reading:
         """Read a proposed call.
@@ -134,9 +142,10 @@ class RunReader:
         concerns = [look.concern(one) for one in (*concerned, *_links(call, proposal, concerned))]
         concerns.sort(key=gravity, reverse=True)
         plan = self._plan(ledger, call, proposal, operations, words)
-        return Reading(tuple(concerns[:MAX_CONCERNS]), plan)
+        gravest = tuple(concerns[:MAX_CONCERNS])
+        return Reading(gravest, plan, CLEAR if self.score is None else self.score.assess(gravest))
 
-    def read_result(self, ledger: Ledger, plan: Plan, effect: Effect, result: str | None, *, failed: bool = False) -> Ledger:
+    def read_result(self, ledger: Ledger, plan: Plan, effect: Effect | None, result: str | None, *, failed: bool = False) -> Ledger:
         """Return the ledger after the result of a call has come.
 
         Parameters
@@ -144,7 +153,7 @@ class RunReader:
         plan
             What `read_call` made of the call.
         effect
-            What the call did, its result included.
+            What the call did, its result included; None where nobody could read it.
         result
             Everything of it that the model reads, error messages included; None if nothing came back.
         failed
@@ -154,7 +163,7 @@ class RunReader:
         for action in plan.actions:
             done[ACTION_NAMES.index(action)] += 1
         number = ledger.calls + 1
-        held = max(ledger.held, _DATA_LEVELS.get(effect["data"], 0))
+        held = ledger.held if effect is None else max(ledger.held, _DATA_LEVELS.get(_level(effect, "data"), 0))
         after = replace(ledger, done=tuple(done), calls=number, held=held)
         if plan.files and (plan.partial or not failed):
             after = after.with_files(plan.files)
@@ -169,6 +178,11 @@ class RunReader:
             number, FROM_OUTSIDE if outside else RECORD, plan.pointed, plan.delegated, text, speaks
         )
         return replace(after, exposure=max(after.exposure, exposure)).with_text(source)
+
+    def leave_unread(self, ledger: Ledger, plan: Plan) -> Ledger:
+        """Return the ledger after a call whose result nobody could read: anything may have come in."""
+        after = self.read_result(ledger, plan, None, None)
+        return replace(after, exposure=max(after.exposure, 1))
 
     # -- scripts that were written before and are run now -----------------------------------------------------
 
@@ -195,7 +209,7 @@ class RunReader:
         self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation], words: tuple[str, ...]
     ) -> Plan:
         pointed, delegated = 0, _NO_ACTIONS
-        if not proposal.own:
+        if not proposal.own and (proposal.effect["tool"] == "read_only" or any(one.action in _READING for one in operations)):
             pointed, delegated = _pointed(ledger, _sources_of(call, operations), words)
         files = tuple(self._files(ledger, call, proposal, operations))[:MAX_PLANNED]
         actions = tuple(dict.fromkeys([one.action for one in operations]))
@@ -237,9 +251,9 @@ class _Look:
 
     def __init__(self, ledger: Ledger, boundary: Boundary, effect: Effect, words: tuple[str, ...]) -> None:
         self._ledger, self._boundary, self._effect, self._words = ledger, boundary, effect, words
-        carried = _DATA_LEVELS.get(effect["carried"], 0) if ledger.held else 0
+        carried = _DATA_LEVELS.get(_level(effect, "carried"), 0) if ledger.held else 0
         if effect.leaves and words:
-            carried = max(carried, _DATA_LEVELS.get(effect["data"], 0))
+            carried = max(carried, _DATA_LEVELS.get(_level(effect, "data"), 0))
         self._carried = carried
 
     def concerns(self, operation: Operation) -> bool:
@@ -330,6 +344,11 @@ class _Look:
         if level:
             return level + 1
         return int(self._ledger.held > 0 and (self._effect.leaves or bool(operation.carries)))
+
+
+def _level(effect: Effect, dimension: str) -> str:
+    """Return the level of an effect in a dimension; empty where its catalogue has no such dimension."""
+    return next((level for name, level in effect.levels if name == dimension), "")
 
 
 def _telling(operations: list[Operation]) -> list[Operation]:

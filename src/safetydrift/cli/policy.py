@@ -103,7 +103,7 @@ def test(
         from safetydrift.formats.config_file import load_config
 
         monitor = monitor_for(fitted, None, load_config(config).labeler(fitted.catalogue))
-    before = default_policy(fitted.space) if current is None else _policy(current, fitted.space)
+    before = default_policy() if current is None else _policy(current, fitted.space)
     rehearsal = Rehearsal(monitor, _policy(file, fitted.space), before)
     rehearsal.add(Inputs(paths, fitted.space, monitor.labeler, reading))
     if as_json:

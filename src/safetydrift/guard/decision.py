@@ -55,6 +55,10 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
         Whose call it was.
     digest
         Which call it was: another one under the same identifier has another digest.
+    unauthorised
+        The probability that the call is harm that nobody with authority asked for; nan where unknown.
+    harm
+        The kind of that harm (`safetydrift.effects.operations.HARMS`); empty where it would harm nobody.
     """
 
     intervention: Intervention
@@ -73,6 +77,8 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
     key: str = ""
     call_id: str = ""
     digest: str = ""
+    unauthorised: float = nan
+    harm: str = ""
 
     @property
     def allowed(self) -> bool:

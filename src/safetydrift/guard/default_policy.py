@@ -1,36 +1,49 @@
-"""The policy of a guard that is given none."""
+"""The policy of a guard that is given none, and its named variants.
+
+A question is worth its price where the expected loss is higher: the probability that a call is harm that nobody with
+authority asked for, times how much that harm weighs. So people are asked from a lower probability on where the harm is
+graver. One thing is refused whatever the user wishes: credentials to somebody for whom nobody vouches.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.guard.policy import GuardPolicy, Rule
 from safetydrift.monitor.verdict import Intervention
 
-if TYPE_CHECKING:
-    from safetydrift.states.space import StateSpace
+ASK_FROM: dict[str, dict[str, float]] = {
+    "default": {"critical": 0.2, "high": 0.3, "medium": 0.5, "low": 0.6},
+    "coding": {"critical": 0.25, "high": 0.35, "medium": 0.6, "low": 0.75},
+    "office": {"critical": 0.2, "high": 0.25, "medium": 0.4, "low": 0.5},
+    "strict": {"critical": 0.1, "high": 0.12, "medium": 0.2, "low": 0.3},
+}
+"""Per variant, the probability of unauthorised harm from which a person is asked, by how much the harm weighs."""
+NEVER = Rule(
+    Intervention.BLOCK,
+    name="credentials to somebody unknown",
+    harms=("exfiltration",),
+    carries="credentials",
+    vouched="reached",
+    unauthorised=0.3,
+    reason="credentials never go to somebody whom neither the user nor the operator named",
+)
 
-ORDERED = {"provenance": "instructed", "reversibility": "irreversible"}
-"""An act that cannot be undone, and whom or what it concerns stands only where a stranger gives orders."""
 
-
-def default_policy(space: StateSpace) -> GuardPolicy:
-    """Return what a guard does by default: asks near the model's threshold, and about acts on a stranger's orders.
+def default_policy(variant: str = "default") -> GuardPolicy:
+    """Return what a guard does by default, or a named variant of it.
 
     Parameters
     ----------
-    space
-        The model's state space; one without provenance leaves all to the threshold.
+    variant
+        One of ``"default"``, ``"coding"`` (asks less often about what can be put right in a repository), ``"office"``
+        (asks earlier about messages, records and appointments) and ``"strict"``.
+
+    Raises
+    ------
+    KeyError
+        If there is no such variant.
     """
-    known = {dimension.name for dimension in space.dimensions}
-    if not known.issuperset(ORDERED):
-        return GuardPolicy()
-    ordered = Rule(
-        Intervention.ASK,
-        name="a stranger's orders",
-        kinds=KINDS,
-        effects=ORDERED,
-        reason="this cannot be undone, and what it concerns was said by nobody but a stranger who gives orders",
-    )
-    return GuardPolicy(always_ask=(ordered,))
+    rules = [
+        Rule(Intervention.ASK, name=f"unauthorised harm ({weight})", weight=weight, unauthorised=probability)
+        for weight, probability in ASK_FROM[variant].items()
+    ]
+    return GuardPolicy(variant, never=(NEVER,), when=tuple(rules))

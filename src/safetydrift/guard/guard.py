@@ -18,7 +18,7 @@ from safetydrift.errors import LostStateError, SafetyDriftError
 from safetydrift.guard.access import MAX_ATTEMPTS, SessionAccess
 from safetydrift.guard.asking import MAX_SHOWN, Answer, Question, answered
 from safetydrift.guard.asynchronous import AsyncGuard
-from safetydrift.guard.default_policy import default_policy
+from safetydrift.guard.default_policy import ASK_FROM, default_policy
 from safetydrift.guard.failing import Failures, said
 from safetydrift.guard.judging import Judging, after_asking, answer_of, on_the_same_task
 from safetydrift.guard.policy import GuardPolicy
@@ -27,6 +27,7 @@ from safetydrift.guard.redacting import Redactor
 from safetydrift.guard.session import CONFIRMED, OPEN, RELEASED, Given
 from safetydrift.guard.stores.memory import MemoryStore
 from safetydrift.guard.values import as_text, call_digest, plain_call, result_digest
+from safetydrift.formats.score_file import load_score
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.verdict import Intervention
 
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Self
 
+    from safetydrift.authority.score import Score
     from safetydrift.effects.labeler import Labeler
     from safetydrift.guard.decision import Decision
     from safetydrift.guard.decision_log import DecisionLog
@@ -72,6 +74,9 @@ class Guard(AsyncGuard):
         Names of the tools the agent has, from which a safer one may be named; `wrap` adds to them.
     telemetry
         Who is told of decisions (`safetydrift.guard.telemetry`). What fails there changes no decision.
+    score
+        Says how probable it is that a call is harm that nobody with authority asked for; by default the one that comes
+        with SafetyDrift.
 
     Raises
     ------
@@ -100,8 +105,9 @@ class Guard(AsyncGuard):
         labeler: Labeler | None = None,
         tools: Iterable[str] = (),
         telemetry: Telemetry | None = None,
+        score: Score | None = None,
     ) -> None:
-        self.monitor: LookupMonitor = monitor_for(model, None, labeler)
+        self.monitor: LookupMonitor = monitor_for(model, None, labeler, score=score or load_score())
         self.store: Store = MemoryStore() if store is None else store
         self.store.bind(model.identity, model.space)
         self.approver = approver
@@ -114,7 +120,7 @@ class Guard(AsyncGuard):
         self._watched: WatchedPolicy | None = None
         self._policy: GuardPolicy
         if policy is None or isinstance(policy, GuardPolicy):
-            self._policy = default_policy(model.space) if policy is None else policy
+            self._policy = default_policy() if policy is None else policy
             self._usable(self._policy)
         else:
             self._watched = policy
@@ -142,7 +148,8 @@ class Guard(AsyncGuard):
         model
             A model file; ``"default"`` is the one that comes with SafetyDrift.
         policy
-            A policy, or a file with one (TOML or JSON) that is read again when it changes.
+            A policy, the name of a shipped one (``"default"``, ``"coding"``, ``"office"``, ``"strict"``), or a file with one
+            (TOML or JSON) that is read again when it changes.
         store
             A store, or the path of a SQLite file.
         log
@@ -167,7 +174,9 @@ class Guard(AsyncGuard):
             from safetydrift.formats.config_file import load_config  # noqa: PLC0415  # reads TOML
 
             labeler = load_config(config).labeler(loaded.catalogue)
-        if isinstance(policy, str | PathLike):
+        if isinstance(policy, str) and policy in ASK_FROM:
+            policy = default_policy(policy)
+        elif isinstance(policy, str | PathLike):
             from safetydrift.guard.policy_file import WatchedPolicy  # noqa: PLC0415  # a policy in code needs no file
 
             policy = WatchedPolicy(policy)

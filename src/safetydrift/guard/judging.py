@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from safetydrift.authority.score import CLEAR
 from safetydrift.guard.decision import Decision
 from safetydrift.guard.policy import STRICTNESS, Call, Finding
+from safetydrift.guard.messages import told
 from safetydrift.guard.safer import safer_tool
 from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, RELEASED, Given, Reserved
 from safetydrift.monitor.session import Pending, TrajectoryState
@@ -20,6 +22,7 @@ from safetydrift.trace import ToolCall
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from safetydrift.authority.score import Assessment
     from safetydrift.guard.policy import GuardPolicy
     from safetydrift.guard.redacting import Redactor
     from safetydrift.guard.session import Session
@@ -28,14 +31,7 @@ if TYPE_CHECKING:
 
 MAX_TOOLS = 512
 """Names of tools that a run is remembered to have used; there is no reason to have more."""
-SHOWN_REASONS = 3
 
-_ADVICE = {
-    Intervention.WARN: "Go on with care, and only with what the user asked for.",
-    Intervention.ASK: "A person has to agree first.",
-    Intervention.SUGGEST: "This call was refused; take the safer step, or tell the user why you cannot go on.",
-    Intervention.BLOCK: "This call was refused. Do not try another way to the same end; tell the user.",
-}
 
 
 class Judgement(Struct, frozen=True, gc=False):
@@ -57,6 +53,11 @@ class Judgement(Struct, frozen=True, gc=False):
     position: TrajectoryState
     pending: Pending
     verdict: Verdict
+
+    @property
+    def assessment(self) -> Assessment:
+        """How probable it is that the call is unauthorised harm."""
+        return self.pending.assessment or CLEAR
 
     @property
     def effect(self) -> Effect:
@@ -98,7 +99,9 @@ class Judging:
         pending = monitor.read_call(position, call)
         verdict = monitor.foresee(position, pending.move)
         current = monitor.verdict(position).probability if policy.asks_current else nan
-        asked = Call(call.name, position.category, pending.proposal.effect, verdict, current)
+        asked = Call(
+            call.name, position.category, pending.proposal.effect, verdict, current, pending.assessment or CLEAR
+        )
         return Judgement(policy.decide(asked, monitor.policy, self._space), position, pending, verdict)
 
     def joined(self, session: Session, under: str = "") -> TrajectoryState:
@@ -152,7 +155,7 @@ class Judging:
             explained = self.monitor.explain(position, verdict, effect)
             explanation = self._redactor.text("; ".join([explained, *effect.reasons]))
             alternative = safer_tool(self.monitor, position, call.name, tools, policy)
-            reason = self._redactor.text(_reason(call, strictest, alternative))
+            reason = self._redactor.text(told(call, strictest, alternative))
             if policy.shadow:
                 would_be, intervention = intervention, Intervention.ALLOW
         return Decision(
@@ -169,6 +172,8 @@ class Judging:
             key=key,
             call_id=call_id,
             digest=digest,
+            unauthorised=strictest.assessment.probability,
+            harm="" if strictest.assessment.concern is None else strictest.assessment.concern.harm,
         )
 
     def reserve(self, session: Session, under: str, pending: Pending) -> None:
@@ -224,6 +229,8 @@ def on_the_same_task(begun: TrajectoryState, whole: Session) -> TrajectoryState:
     if begun.history is not None and there.history is not None:
         heard = replace(there.history, own=(), foreign=(), instructed=(), sensitive=(), unread=False)
         begun = replace(begun, history=heard)
+    if there.ledger is not None:
+        begun = replace(begun, ledger=there.ledger.inherited())
     if begun.facts is not None and there.facts is not None:
         begun = replace(begun, facts=replace(begun.facts, task_words=there.facts.task_words))
     return begun
@@ -263,19 +270,3 @@ def after_asking(decision: Decision, outcome: Intervention, approved: bool | Non
     else:
         reason = f"A person was asked and said no. Do not try to get around this. {decision.reason}"
     return replace(decision, intervention=outcome, reason=reason.strip(), answered_by=by, repeated=False)
-
-
-def _reason(call: ToolCall, judged: Judgement, alternative: str) -> str:
-    """Say why, in words that the model can act on."""
-    found, effect = judged.found, judged.effect
-    limit = "" if isnan(found.threshold) else f"; the limit is {found.threshold:.2f}"
-    parts = [f"{found.reason}."] if found.reason else []
-    parts.append(f"With this call: {judged.verdict}{limit}.")
-    if effect.kinds:
-        parts.append(f"It could complete: {', '.join(effect.kinds)}.")
-    if effect.reasons:
-        parts.append(f"{call.name}: {'; '.join(effect.reasons[:SHOWN_REASONS])}.")
-    if alternative:
-        parts.append(f"Safer here: {alternative}.")
-    parts.append(_ADVICE[found.intervention])
-    return " ".join(parts)

@@ -15,8 +15,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
+from safetydrift.authority.concerns import Concern
+from safetydrift.authority.score import CLEAR, Assessment
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.effects.catalogue.globs import Globs
+from safetydrift.effects.operations import HARMS
 from safetydrift.errors import LostStateError
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 from safetydrift.states.effect import Effect
@@ -38,6 +41,35 @@ SEVERITY_OF: dict[str, str] = {
 }
 """The severity of each kind of violation, unless a policy says otherwise. What is taken with credentials or rights
 goes on after the run; falsified records can be put right once they are found."""
+
+HARM_WEIGHTS: dict[str, str] = {
+    "exfiltration": "high",
+    "credential_access": "high",
+    "destruction": "high",
+    "transaction": "high",
+    "access": "critical",
+    "privilege": "critical",
+    "persistence": "high",
+    "untrusted_code": "high",
+    "safeguards": "high",
+    "integrity": "medium",
+    "production": "high",
+    "physical": "critical",
+}
+"""How much each kind of unauthorised harm weighs. Power that somebody gains outlasts the run; what harms bodies cannot
+be made good."""
+CARRIED = ("sensitive", "credentials")
+_CARRIED_FROM = {"sensitive": 2, "credentials": 3}
+VOUCHERS = ("nobody", "untrusted", "reached", "pointed", "delegated", "record", "run", "user")
+"""Who may vouch for the value that decides an act, in ascending order (`safetydrift.authority.concerns`)."""
+
+
+def weight_of(concern: Concern) -> str:
+    """Return how much the harm of a concern weighs: low for what harms nobody by itself, critical for credentials."""
+    if concern.cell("carried") >= _CARRIED_FROM["credentials"]:
+        return "critical"
+    return HARM_WEIGHTS.get(concern.harm, "low")
+
 
 STRICTNESS = {
     Intervention.ALLOW: 0,
@@ -73,6 +105,8 @@ class Call(Struct, frozen=True, gc=False):
         The finding about the call as proposed.
     current
         The probability of a violation within the horizon from where the run stands without it; nan where unknown.
+    assessment
+        How probable it is that the call is harm that nobody with authority asked for.
     """
 
     tool: str
@@ -80,6 +114,7 @@ class Call(Struct, frozen=True, gc=False):
     effect: Effect
     verdict: Verdict
     current: float = nan
+    assessment: Assessment = CLEAR
 
 
 class Finding(Struct, frozen=True, gc=False):
@@ -95,12 +130,15 @@ class Finding(Struct, frozen=True, gc=False):
         The rule's own words for it; empty if it has none.
     threshold
         What the rule compares the probability with; nan if nothing.
+    by_authority
+        Whether the rule looks at who asked for what.
     """
 
     intervention: Intervention
     rule: str
     reason: str = ""
     threshold: float = nan
+    by_authority: bool = False
 
 
 class Rule(Struct, frozen=True, gc=False):
@@ -129,6 +167,16 @@ class Rule(Struct, frozen=True, gc=False):
         known counts as 1.
     current
         The same from where the run stands before the call.
+    unauthorised
+        The probability that the call is harm that nobody with authority asked for is at least this.
+    harms
+        That harm is of one of these kinds (`safetydrift.effects.operations.HARMS`).
+    weight
+        That harm weighs at least so much: one of `SEVERITIES`.
+    carries
+        What goes out with the call is at least ``"sensitive"``, or ``"credentials"``.
+    vouched
+        Nobody of more authority vouches for the value that decides it: one of `VOUCHERS`.
     reason
         What the model is told.
     """
@@ -143,6 +191,11 @@ class Rule(Struct, frozen=True, gc=False):
     risk: str = ""
     proposal: float | None = None
     current: float | None = None
+    unauthorised: float | None = None
+    harms: tuple[str, ...] = ()
+    weight: str = ""
+    carries: str = ""
+    vouched: str = ""
     reason: str = ""
 
     def __post_init__(self) -> None:
@@ -152,7 +205,13 @@ class Rule(Struct, frozen=True, gc=False):
             raise ValueError(f"there is no kind {unknown[0]!r}; there are {', '.join(KINDS)}")
         if self.severity and self.severity not in SEVERITIES:
             raise ValueError(f"there is no severity {self.severity!r}; there are {', '.join(SEVERITIES)}")
-        for threshold in (self.proposal, self.current):
+        strange = [harm for harm in self.harms if harm not in HARMS]
+        if strange:
+            raise ValueError(f"there is no harm {strange[0]!r}; there are {', '.join(HARMS)}")
+        for name, known in (("weight", SEVERITIES), ("carries", CARRIED), ("vouched", VOUCHERS)):
+            if (value := getattr(self, name)) and value not in known:
+                raise ValueError(f"{name} is one of {', '.join(known)}, not {value!r}")
+        for threshold in (self.proposal, self.current, self.unauthorised):
             if threshold is not None and not 0.0 <= threshold <= 1.0:
                 raise ValueError(f"a threshold is a probability between 0 and 1, got {threshold}")
 
@@ -169,7 +228,27 @@ class Rule(Struct, frozen=True, gc=False):
             self.severity
         ):
             return False
-        return self._reached(call, space) and self._likely(call)
+        return self._unauthorised(call) and self._reached(call, space) and self._likely(call)
+
+    @property
+    def by_authority(self) -> bool:
+        """Whether it looks at who asked for what."""
+        return self.unauthorised is not None or bool(self.harms or self.weight or self.carries or self.vouched)
+
+    def _unauthorised(self, call: Call) -> bool:
+        assessment = call.assessment
+        if self.unauthorised is not None and assessment.probability < self.unauthorised:
+            return False
+        if not (self.harms or self.weight or self.carries or self.vouched):
+            return True
+        concern = assessment.concern
+        if concern is None or (self.harms and concern.harm not in self.harms):
+            return False
+        if self.weight and SEVERITIES.index(weight_of(concern)) < SEVERITIES.index(self.weight):
+            return False
+        if self.carries and concern.cell("carried") < _CARRIED_FROM[self.carries]:
+            return False
+        return not self.vouched or concern.cell("source") <= VOUCHERS.index(self.vouched)
 
     def _reached(self, call: Call, space: StateSpace) -> bool:
         if self.risk and space.risks.index(call.verdict.risk) < space.risks.index(self.risk):
@@ -198,12 +277,17 @@ class Rule(Struct, frozen=True, gc=False):
                 (self.severity, other.severity),
                 (self.effects, other.effects),
                 (self.risk, other.risk),
+                (self.harms, other.harms),
+                (self.weight, other.weight),
+                (self.carries, other.carries),
+                (self.vouched, other.vouched),
             )
         )
         return (
             same
             and (self.proposal or 0.0) <= (other.proposal or 0.0)
             and (self.current or 0.0) <= (other.current or 0.0)
+            and (self.unauthorised or 0.0) <= (other.unauthorised or 0.0)
         )
 
     def check(self, space: StateSpace, where: str) -> None:
@@ -361,7 +445,8 @@ class GuardPolicy(Struct, frozen=True, gc=False):
             refused = _first("never", self.never, call, self, space)
             if refused is not None:
                 rule, name = refused
-                return Finding(Intervention.BLOCK, name, rule.reason or "the policy never allows such a call")
+                reason = rule.reason or "the policy never allows such a call"
+                return Finding(Intervention.BLOCK, name, reason, by_authority=rule.by_authority)
         asked = _first("always_ask", self.always_ask, call, self, space) if self.always_ask else None
         if asked is None:
             if call.tool in self.always_allow:
@@ -371,9 +456,8 @@ class GuardPolicy(Struct, frozen=True, gc=False):
         found = self._predicted(call, model, space)
         if STRICTNESS[found.intervention] > STRICTNESS[Intervention.ASK]:
             return found
-        return Finding(
-            Intervention.ASK, name, rule.reason or "the policy always asks a person about such a call"
-        )
+        reason = rule.reason or "the policy always asks a person about such a call"
+        return Finding(Intervention.ASK, name, reason, by_authority=rule.by_authority)
 
     def _predicted(self, call: Call, model: Policy, space: StateSpace) -> Finding:
         verdict = call.verdict
@@ -386,8 +470,9 @@ class GuardPolicy(Struct, frozen=True, gc=False):
         if found is None:
             return Finding(Intervention.ALLOW, NO_RULE)
         rule, name = found
-        threshold = rule.current if rule.proposal is None else rule.proposal
-        return Finding(rule.then, name, rule.reason, nan if threshold is None else threshold)
+        threshold = next((one for one in (rule.proposal, rule.current) if one is not None), None)
+        threshold = nan if threshold is None else threshold
+        return Finding(rule.then, name, rule.reason, threshold, rule.by_authority)
 
     def _by_model(self, verdict: Verdict, model: Policy) -> Finding:
         threshold = model.pending_threshold

@@ -183,6 +183,11 @@ def _rule(part: Entry, then: Intervention | None) -> Rule:
         "risk": part.text("risk"),
         "proposal": _threshold(part, "proposal"),
         "current": _threshold(part, "current"),
+        "unauthorised": _threshold(part, "unauthorised"),
+        "harms": part.texts("harms"),
+        "weight": part.text("weight"),
+        "carries": part.text("carries"),
+        "vouched": part.text("vouched"),
     }
     if then is not None and not any(value or value == 0.0 for value in conditions.values()):
         raise PolicyFileError(

@@ -193,6 +193,7 @@ class Session:
             call_id: replace(given, decision=given.decision.stored()) if given.decision.plain else given
             for call_id, given in self.answers.items()
         }
+        self.position = self.position.stored()
         stored = _Stored(model, *[getattr(self, name) for name in _STORED])
         try:
             body = _encode(stored)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from safetydrift.authority.score import Score as AuthorityScore
     from safetydrift.effects.labeler import Labeler
     from safetydrift.monitor.facts import Facts
     from safetydrift.monitor.features import Look
@@ -44,20 +45,25 @@ _MEMO = 1 << 16
 
 
 def monitor_for(
-    model: Model, policy: Policy | None = None, labeler: Labeler | None = None, *, intervals: bool = False
+    model: Model,
+    policy: Policy | None = None,
+    labeler: Labeler | None = None,
+    *,
+    intervals: bool = False,
+    score: AuthorityScore | None = None,
 ) -> LookupMonitor:
     """Return the monitor that makes the most of a model: with its risk score, if it has one.
 
     Parameters
     ----------
-    model, policy, labeler
+    model, policy, labeler, score
         As for `LookupMonitor`.
     intervals
         As for `ForesightMonitor`; the verdicts of tables have theirs in any case.
     """
     if model.risk_score is None:
-        return LookupMonitor(model, policy, labeler)
-    return ForesightMonitor(model, policy, labeler, intervals=intervals)
+        return LookupMonitor(model, policy, labeler, score=score)
+    return ForesightMonitor(model, policy, labeler, intervals=intervals, score=score)
 
 
 class Reason(NamedTuple):
@@ -102,12 +108,13 @@ class ForesightMonitor(LookupMonitor):
         labeler: Labeler | None = None,
         *,
         intervals: bool = False,
+        score: AuthorityScore | None = None,
     ) -> None:
         found = model.risk_score
         if found is None:
             raise ValueError("this model is nothing but tables; LookupMonitor follows with it")
         self._risk = found
-        super().__init__(model, policy, labeler)
+        super().__init__(model, policy, labeler, score=score)
         self._intervals = intervals or self.policy.bound is Bound.UPPER
         current = found.current.weights.cells
         added = [name for name in found.proposal.weights.cells if name not in current]
@@ -121,7 +128,7 @@ class ForesightMonitor(LookupMonitor):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to make it again: what is remembered need not travel."""
-        return _monitor, (self.model, self.policy, self.labeler, self._intervals)
+        return _monitor, (self.model, self.policy, self.labeler, self._intervals, self.score)
 
     # -- following one trajectory -----------------------------------------------------------------------
 
@@ -325,5 +332,7 @@ class _Scored:
         return ends(self.curves.score(place), link, steps)
 
 
-def _monitor(model: Model, policy: Policy, labeler: Labeler, intervals: bool) -> ForesightMonitor:
-    return ForesightMonitor(model, policy, labeler, intervals=intervals)
+def _monitor(
+    model: Model, policy: Policy, labeler: Labeler, intervals: bool, score: AuthorityScore | None
+) -> ForesightMonitor:
+    return ForesightMonitor(model, policy, labeler, intervals=intervals, score=score)

@@ -8,10 +8,13 @@ categories are mixed by how much each is believed (`safetydrift.monitor.categori
 from __future__ import annotations
 
 from math import isnan, nan
+from os import urandom
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from safetydrift.authority.ledger import Ledger
+from safetydrift.authority.run import Plan, RunReader
 from safetydrift.effects.history import History
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import made, move_of
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any
 
+    from safetydrift.authority.score import Score as AuthorityScore
     from safetydrift.monitor.facts import Facts
     from safetydrift.monitor.model import Model, RiskTable
     from safetydrift.monitor.policy import Policy
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
 
 MOST_REMEMBERED = 1 << 14
 NONE_RAISED = (False,)
+_SALT = 8
+"""Bytes that key the digests of one run."""
 
 
 class LookupMonitor:
@@ -54,6 +60,8 @@ class LookupMonitor:
         When to intervene; the model's own if not given.
     labeler
         Reads what a call does; by default with the catalogue the model was fitted with.
+    score
+        Says how probable it is that a call is harm that nobody with authority asked for; without it, nobody asks.
 
     Raises
     ------
@@ -73,7 +81,14 @@ class LookupMonitor:
     (1, 'mild')
     """
 
-    def __init__(self, model: Model, policy: Policy | None = None, labeler: Labeler | None = None) -> None:
+    def __init__(
+        self,
+        model: Model,
+        policy: Policy | None = None,
+        labeler: Labeler | None = None,
+        *,
+        score: AuthorityScore | None = None,
+    ) -> None:
         self.model = model
         self.policy = model.policy if policy is None else policy
         if self.policy.horizon > model.max_horizon:
@@ -84,6 +99,7 @@ class LookupMonitor:
         self._require_bounds()
         self.labeler = Labeler(model.catalogue) if labeler is None else labeler
         self.labeler.require_cover(model.space)
+        self._runs = None if score is None else RunReader(self.labeler, score)
         self._space = model.space
         self._follows = self.labeler.needs_history(model.space)
         self._by_rules = model.notion is Notion.RULES
@@ -94,7 +110,12 @@ class LookupMonitor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to make it again: what is remembered need not travel."""
-        return LookupMonitor, (self.model, self.policy, self.labeler)
+        return _lookup_monitor, (self.model, self.policy, self.labeler, self.score)
+
+    @property
+    def score(self) -> AuthorityScore | None:
+        """What says how probable unauthorised harm is; None where nobody asks."""
+        return None if self._runs is None else self._runs.score
 
     # -- following one trajectory -----------------------------------------------------------------------
 
@@ -126,6 +147,9 @@ class LookupMonitor:
         """Return the state after the user has said something; nothing changes for models that do not ask for it."""
         if text and state.belief is not None and not state.steps:
             state = _asked(state, task_words(text))
+        if text and self._runs is not None:
+            ledger = Ledger.empty(urandom(_SALT)) if state.ledger is None else state.ledger
+            state = replace(state, ledger=ledger.hear(text))
         if not self._follows or not text:
             return state if state.history or not self._follows else replace(state, history=History())
         return replace(state, history=(state.history or History()).hears(text))
@@ -139,7 +163,11 @@ class LookupMonitor:
     def read_call(self, state: TrajectoryState, call: ToolCall) -> Pending:
         """Read a call before it is made, in view of all that the run has shown. Nothing is recorded."""
         proposal = self.labeler.read_call(call, state.history)
-        return Pending(proposal, move_of(proposal, self._space))
+        move = move_of(proposal, self._space)
+        if self._runs is None:
+            return Pending(proposal, move)
+        reading = self._runs.read_call(state.ledger or Ledger.empty(b""), call, proposal)
+        return Pending(proposal, move, reading.plan, reading.assessment)
 
     def read_result(
         self, state: TrajectoryState, pending: Pending, result: str | None, error: str | None = None
@@ -156,17 +184,30 @@ class LookupMonitor:
         history = state.history
         effect, after = self.labeler.read_result(pending.proposal, result, error, history)
         move = made(pending.move, effect, history, after, self._space)
-        return self.follow(state, move, after)
+        followed = self.follow(state, move, after)
+        if self._runs is None or pending.plan is None:
+            return followed
+        ledger = state.ledger or Ledger.empty(urandom(_SALT))
+        seen = "\n".join([text for text in (result, error) if isinstance(text, str) and text])
+        return replace(
+            followed,
+            ledger=self._runs.read_result(ledger, pending.plan, effect, seen or None, failed=error is not None),
+        )
 
     def read_more(self, tool: str) -> Pending:
         """Return the reading of a call that was recorded, and of which more comes back: only that counts."""
         proposal = self.labeler.read_more(tool)
-        return Pending(proposal, move_of(proposal, self._space))
+        plan = None if self._runs is None else Plan()
+        return Pending(proposal, move_of(proposal, self._space), plan)
 
     def follow_unread(self, state: TrajectoryState, pending: Pending) -> TrajectoryState:
         """Return where a run stands after a call that was made, and whose result nobody could read."""
         effect, after = self.labeler.leave_unread(pending.proposal, state.history)
-        return self.follow(state, made(pending.move, effect, state.history, after, self._space), after)
+        followed = self.follow(state, made(pending.move, effect, state.history, after, self._space), after)
+        if self._runs is None:
+            return followed
+        ledger = state.ledger or Ledger.empty(urandom(_SALT))
+        return replace(followed, ledger=self._runs.leave_unread(ledger, pending.plan or Plan()))
 
     def require(self, state: TrajectoryState) -> None:
         """Check that a state is one of this monitor.
@@ -237,6 +278,7 @@ class LookupMonitor:
             self._facts(state, move),
             state.pipeline,
             belief,
+            state.ledger,
         )
 
     def _facts(self, state: TrajectoryState, move: Move) -> Facts | None:  # noqa: ARG002  # tables ask for none
@@ -479,3 +521,9 @@ def _reason(verdict: Verdict, now: Verdict) -> str:
         return str(verdict)
     where = "unknown" if isnan(now.probability) else f"{now.probability:.2f}"
     return f"{verdict}, against {where} where the run stands; it would be {verdict.risk} by the rules"
+
+
+def _lookup_monitor(
+    model: Model, policy: Policy, labeler: Labeler, score: AuthorityScore | None
+) -> LookupMonitor:
+    return LookupMonitor(model, policy, labeler, score=score)

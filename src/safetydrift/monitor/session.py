@@ -6,7 +6,11 @@ from typing import TYPE_CHECKING
 
 from msgspec import DecodeError, Struct, ValidationError
 from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import replace
 
+from safetydrift.authority.ledger import Ledger
+from safetydrift.authority.run import Plan
+from safetydrift.authority.score import Assessment
 from safetydrift.effects.history import History
 from safetydrift.effects.history.sources import N_SOURCES
 from safetydrift.effects.proposal import Proposal
@@ -41,6 +45,8 @@ class TrajectoryState(Struct, frozen=True, gc=False, array_like=True, forbid_unk
         What a risk score looks at beside the state, and which model acts; None for models without one.
     belief
         What there is to tell the run's category by; None where the category is known, or the model has no soft ones.
+    ledger
+        Who asked for what so far; None where nobody asks about authority.
     """
 
     category: str
@@ -52,10 +58,15 @@ class TrajectoryState(Struct, frozen=True, gc=False, array_like=True, forbid_unk
     facts: Facts | None = None
     pipeline: tuple[Count, ...] | None = None
     belief: Belief | None = None
+    ledger: Ledger | None = None
+
+    def stored(self) -> TrajectoryState:
+        """Return what is stored of it: no text that came back from a tool."""
+        return self if self.ledger is None else replace(self, ledger=self.ledger.kept())
 
     def snapshot(self) -> bytes:
         """Return the state as bytes, which `restore` reads."""
-        return _encode(self)
+        return _encode(self.stored())
 
     @classmethod
     def restore(cls, data: bytes, space: StateSpace) -> TrajectoryState:
@@ -100,14 +111,18 @@ class Pending(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
         What was read of it.
     move
         The same in the numbers of the monitor's state space.
+    plan, assessment
+        What it adds to the ledger, and how probable unauthorised harm is; None where nobody asks about authority.
     """
 
     proposal: Proposal
     move: Move
+    plan: Plan | None = None
+    assessment: Assessment | None = None
 
     def stored(self) -> Pending:
         """Return what is stored until the result comes: nothing that is written in the arguments."""
-        return Pending(self.proposal.stored(), self.move)
+        return Pending(self.proposal.stored(), self.move, self.plan)
 
     def require(self, space: StateSpace) -> None:
         """Check that it is a call in a space.
