@@ -31,6 +31,10 @@ class CatalogueError(SafetyDriftError, ValueError):
     """A tool catalogue that is not well formed, or does not cover the state space."""
 
 
+class CatalogueWarning(UserWarning):
+    """A model was fitted with another version of the catalogue than the one in use."""
+
+
 class ChainError(SafetyDriftError, ValueError):
     """Counts or a matrix that do not describe an absorbing Markov chain."""
 

@@ -7,6 +7,7 @@ written it: a model decides what is safe.
 
 from __future__ import annotations
 
+import warnings
 from hashlib import sha256
 from os.path import dirname, join
 from typing import TYPE_CHECKING, Any
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, json
 
 from safetydrift.effects.catalogue import Catalogue
-from safetydrift.errors import ModelFileError, SafetyDriftError, SpaceMismatchError
+from safetydrift.errors import CatalogueWarning, ModelFileError, SafetyDriftError, SpaceMismatchError
+from safetydrift.formats.shipped_catalogue import shipped_catalogue
 from safetydrift.formats.model_parts import Table, check_categories, check_risk_score
 from safetydrift.monitor.categories import Categories
 from safetydrift.monitor.guarantee import promises_of
@@ -66,7 +68,7 @@ def save_model(model: Model, path: str | os.PathLike[str]) -> None:
         _File(
             space=model.space.definition(),
             space_identity=model.space.identity,
-            catalogue=model.catalogue.definition(),
+            catalogue=_written(model.catalogue),
             notion=model.notion,
             row_of=model.row_of,
             rows=model.rows,
@@ -140,6 +142,30 @@ def shipped_model() -> str:
     return join(dirname(dirname(__file__)), "models", "default.json")  # noqa: PTH118, PTH120
 
 
+def _written(catalogue: Catalogue) -> dict[str, Any]:
+    """Return how a catalogue is written: by name and version if it comes with SafetyDrift, else as a whole."""
+    if catalogue == shipped_catalogue(catalogue.name):
+        return {"name": catalogue.name, "version": catalogue.version, "identity": catalogue.identity}
+    return catalogue.definition()
+
+
+def _catalogue(written: dict[str, Any]) -> Catalogue:
+    """Return the catalogue that a model speaks of: the shipped one of that name, whatever its version is by now."""
+    if "tools" in written:
+        return Catalogue.from_definition(written)
+    found = shipped_catalogue(str(written["name"]))
+    if found is None:
+        raise ModelFileError(f"it was fitted with the catalogue {written['name']!r}, which does not come with SafetyDrift")
+    if found.identity != written["identity"]:
+        warnings.warn(
+            f"the model was fitted with version {written['version']} of the catalogue {found.name!r}, and this is version "
+            f"{found.version}; its probabilities may be a little off until it is fitted again",
+            CatalogueWarning,
+            stacklevel=2,
+        )
+    return found
+
+
 def _body(data: bytes) -> bytes:
     header_line, _, rest = data.partition(b"\n")
     try:
@@ -180,7 +206,7 @@ def _model(file: _File) -> Model:
         check_risk_score(file.risk_score, space, len(tables[AGGREGATE].within) - 1)
     return Model(
         space=space,
-        catalogue=Catalogue.from_definition(file.catalogue),
+        catalogue=_catalogue(file.catalogue),
         notion=file.notion,
         row_of=file.row_of,
         rows=file.rows,
