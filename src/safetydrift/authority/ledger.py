@@ -85,6 +85,8 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
         0 while nothing from outside was read, 1 after that, 2 once something of it has spoken to the agent.
     held
         The most sensitive of what was read: 0 nothing known, 1 sensitive data, 2 credentials.
+    taken
+        The same of what the user did not point to.
     """
 
     request: Request
@@ -94,6 +96,7 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     calls: Count = 0
     exposure: Annotated[int, Meta(ge=0, le=2)] = 0
     held: Annotated[int, Meta(ge=0, le=2)] = 0
+    taken: Annotated[int, Meta(ge=0, le=2)] = 0
 
     @classmethod
     def empty(cls, salt: bytes) -> Ledger:

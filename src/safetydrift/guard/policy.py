@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from safetydrift.authority.concerns import Concern
+from safetydrift.authority.concerns import SAID, Concern
 from safetydrift.authority.score import CLEAR, Assessment
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.effects.catalogue.globs import Globs
@@ -65,8 +65,8 @@ VOUCHERS = ("nobody", "untrusted", "reached", "pointed", "delegated", "record", 
 
 
 def weight_of(concern: Concern) -> str:
-    """Return how much the harm of a concern weighs: low for what harms nobody by itself, critical for credentials."""
-    if concern.cell("carried") >= _CARRIED_FROM["credentials"]:
+    """Return how much a concern's harm weighs: low for what harms nobody by itself; most for credentials that go to anybody but whom the user named."""
+    if concern.cell("carried") >= _CARRIED_FROM["credentials"] and concern.cell("source") < SAID:
         return "critical"
     return HARM_WEIGHTS.get(concern.harm, "low")
 
