@@ -36,11 +36,13 @@ def told(call: ToolCall, judged: Judgement, alternative: str) -> str:
     if concern is not None and found.by_authority:
         does = concern.note or f"{concern.action} {concern.target}".strip()
         parts = [f"{_VERDICTS[found.intervention]}: this would {_short(does)}, {authority_of(concern)}."]
+        parts += [f"{found.reason[0].upper()}{found.reason[1:]}."] if found.reason else []
     else:
-        parts = [f"{_VERDICTS[found.intervention]}: {call.name}."]
-        parts += [f"{reason[0].upper()}{reason[1:]}." for reason in judged.effect.reasons[:SHOWN_REASONS] if reason]
-    if found.reason:
-        parts.append(f"{found.reason[0].upper()}{found.reason[1:]}.")
+        parts = [f"{found.reason}."] if found.reason else [f"{_VERDICTS[found.intervention]}: {call.name}."]
+        if judged.effect.kinds:
+            parts.append(f"It could complete: {', '.join(judged.effect.kinds)}.")
+        if judged.effect.reasons:
+            parts.append(f"{call.name}: {'; '.join(judged.effect.reasons[:SHOWN_REASONS])}.")
     if alternative:
         parts.append(f"Safer here: {alternative}.")
     parts.append(_ADVICE[found.intervention])
