@@ -124,7 +124,7 @@ class Remembers:
         counts: dict[object, list[int]] = {}
         for one in cases.cases:
             counts.setdefault(self.key(one), [0, 0])[one.violated] += 1
-        rates = {key: violated / (calm + violated) for key, (calm, violated) in counts.items()}
+        rates = {key: violated / (safe + violated) for key, (safe, violated) in counts.items()}
         return Says(
             self.name,
             lambda tried: np.repeat(

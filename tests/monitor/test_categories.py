@@ -11,8 +11,7 @@ from tests.monitor.conftest import READ, SEND, SPACE, WRITE, move, run
 
 from safetydrift.errors import ModelFileError, SnapshotError
 from safetydrift.evaluation.cases import cases_of
-from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, Untold, UntoldPredictor
-from safetydrift.evaluation.predictors.walked import WalkedScores
+from safetydrift.evaluation.predictors.monitors import MonitorPredictor, MonitorScores
 from safetydrift.formats import load_catalogue, load_model, save_model
 from safetydrift.monitor.categories import HEARD, Belief, Categories
 from safetydrift.monitor.category_counts import counted
@@ -559,21 +558,18 @@ def same(one, other):
 def test_runs_of_unknown_category_are_scored_as_the_monitor_follows_them(model, runs):
     nameless, _ = cases_of([replace(one, category="") for one in runs[::3]], SPACE)
     scored = MonitorScores("soft", LookupMonitor(model)).score(nameless)
-    one_by_one = WalkedScores("soft", LookupMonitor(model)).score(nameless)
-    assert (scored.within == one_by_one.within).all()
-    assert same(scored.pending, one_by_one.pending)
     named, _ = cases_of(runs[::3], SPACE)
-    untold = Untold(MonitorScores("soft", LookupMonitor(model))).score(named)
+    untold = MonitorScores("soft", LookupMonitor(model), told=False).score(named)
     assert (untold.within == scored.within).all()
+    assert same(untold.pending, scored.pending)
     told = MonitorScores("hard", LookupMonitor(model)).score(named)
     assert (told.within != scored.within).any()
 
 
 def test_a_predictor_that_is_told_nothing_is_fitted_with_categories(runs, catalogue):
     cases, _ = cases_of(runs, SPACE)
-    predictor = UntoldPredictor(LookupPredictor("soft", SPACE, catalogue))
-    assert predictor.name == "soft"
-    fitted = predictor.fit(cases)
+    fitted = MonitorPredictor("soft", SPACE, catalogue, told=False).fit(cases)
+    assert set(fitted.monitor.model.tables) > {AGGREGATE}
     assert fitted.score(cases).within.shape == (int(cases.first_point[-1]), 3)
 
 
