@@ -27,6 +27,7 @@ from safetydrift.effects.catalogue.names import NameWords
 from safetydrift.effects.catalogue.path_index import PathIndex
 from safetydrift.effects.catalogue.plain import Entry, copy_plain, table, texts
 from safetydrift.effects.catalogue.scales import Scales
+from safetydrift.effects.catalogue.statements import Statements
 from safetydrift.effects.catalogue.tables import TableEntry, Tables
 from safetydrift.errors import CatalogueError
 
@@ -94,6 +95,8 @@ class Catalogue:
         What the shell itself does.
     tables
         What the names of tables and columns tell.
+    statements
+        What statements of SQL do.
     content
         What texts may hold.
     """
@@ -121,6 +124,7 @@ class Catalogue:
         "roles",
         "scales",
         "shell",
+        "statements",
         "tables",
         "tools",
         "version",
@@ -157,6 +161,7 @@ class Catalogue:
         self.marks = tuple([MarkEntry(part) for part in _parts(whole, "instructions")])
         self.tables = Tables([TableEntry(part, scales) for part in _parts(whole, "tables")])
         self.calls = tables_of_calls(_parts(whole, "calls"), scales, LANGUAGES)
+        self.statements = Statements(whole.part("sql") if "sql" in self._definition else None)
         self.content = Content(whole.part("content") if "content" in self._definition else None, scales)
         whole.done()
 
