@@ -14,6 +14,7 @@ LANGUAGES = frozenset(
         "tcl",
         "groovy",
         "powershell",
+        "encoded",
         "sql",
     )
 )

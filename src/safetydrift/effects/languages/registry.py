@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 _WHERE = {
     "shell": "shell.commands:read_shell",
     "python": "python:read_python",
-    "javascript": "javascript:read_javascript",
     "sql": "sql:read_sql",
     "http": "http:read_http",
-    **dict.fromkeys(
-        ("perl", "ruby", "php", "lua", "awk", "r", "tcl", "groovy", "powershell"), "scripts:read_script"
-    ),
+    "awk": "awk:read_awk",
+    "encoded": "scripts:read_encoded",
+    **dict.fromkeys(("javascript", "perl", "ruby", "php", "lua", "powershell"), "scripts:read_script"),
+    **dict.fromkeys(("r", "tcl", "groovy"), "scripts:unread"),
 }
 
 
@@ -38,7 +38,7 @@ class Readers:
         if reader is None:
             module, _, name = _WHERE[language].partition(":")
             reader = getattr(import_module(f"safetydrift.effects.languages.{module}"), name)
-            if module == "scripts":
+            if name in {"read_script", "unread"}:
                 reader = reader(language)
             self._loaded[language] = reader
         return reader

@@ -66,6 +66,8 @@ class Program:
         What names stand for that the text uses without saying so, having said it earlier perhaps.
     roots
         Names of the global object itself, whose parts are the global names (``window``, ``builtins``).
+    pay
+        Accounts for work, see `Reading.pay`.
 
     Attributes
     ----------
@@ -95,13 +97,19 @@ class Program:
         "everything",
         "imported",
         "mentioned",
+        "pay",
         "roots",
     )
 
     def __init__(
-        self, calls: Calls, roots: frozenset[str] = frozenset(), aliases: Mapping[str, str] | None = None
+        self,
+        calls: Calls,
+        roots: frozenset[str] = frozenset(),
+        aliases: Mapping[str, str] | None = None,
+        *,
+        pay: Callable[[int], None],
     ) -> None:
-        self.calls, self.roots, self.aliases = calls, roots, aliases or {}
+        self.calls, self.roots, self.aliases, self.pay = calls, roots, aliases or {}, pay
         self.called: list[Call] = []
         self.mentioned: list[Expression] = []
         self.everything: list[str] = []
@@ -109,7 +117,7 @@ class Program:
         self._bound: dict[str, list[Expression]] = {}
         self._added: dict[str, list[Expression]] = {}
         self._grown: dict[str, list[Expression]] = {}
-        self._parameters: dict[str, list[Sequence[str]]] = {}
+        self._parameters: dict[str, dict[tuple[str, ...], None]] = {}
         self._returned: dict[str, list[Expression]] = {}
         self._known: dict[str, Values] = {}
         self._open: set[str] = set()
@@ -134,7 +142,7 @@ class Program:
 
     def routine(self, name: str, parameters: Sequence[str]) -> None:
         """Note a function of the text with its parameters."""
-        self._parameters.setdefault(name, []).append(parameters)
+        self._parameters.setdefault(name, {})[tuple(parameters)] = None
 
     def parameters(self, names: Iterable[str]) -> None:
         """Note the parameters of any function: they are none of the global names."""
@@ -164,6 +172,7 @@ class Program:
             self.bind(name, OPAQUE)
 
     def _hand_over(self, call: Call, parameters: Sequence[str]) -> None:
+        self.pay(4 * (len(call.arguments) + len(call.keywords)))
         for name, value in zip(parameters, call.arguments, strict=False):
             self.bind(name, value)
         for name, value in call.keywords.items():

@@ -5,6 +5,8 @@ A text may have parts that are not known; `HOLE` stands for each of them.
 
 from __future__ import annotations
 
+import re
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeGuard
@@ -13,6 +15,29 @@ HOLE = "\uffff"
 """Stands for what is not known within a text; no character, and none that bytes decode to."""
 MAX_TEXT = 64 * 1024
 """Longer texts are not put together."""
+
+_ESCAPE = re.compile(
+    r"\\(?:[ux]\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3]?[0-7]{1,2})|(\r\n|.))",
+    re.DOTALL,
+)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": " ", "\n": "", "\r\n": ""}
+
+
+def unescaped(text: str) -> str:
+    r"""Return the text that a literal's inside stands for.
+
+    >>> unescaped(r"\x61\u{62}\143")
+    'abc'
+    """
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    if not code and not match[4]:
+        return _ESCAPED.get(match[5], match[5])
+    number = int(code, 16) if code else int(match[4], 8)
+    return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else " "  # noqa: PLR2004
 
 
 class Unknown:
