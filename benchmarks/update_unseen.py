@@ -19,6 +19,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.evaluation.metrics.discrimination import auroc
@@ -152,7 +153,7 @@ def main() -> None:
         hazard, _ = fit_hazard(rest, model.space, settings, 5)
         for name, its_runs in sorted(left.items()):
             if len(its_runs) >= FEWEST_RUNS:
-                results += list(figures(kind, name, model.replace(hazard=hazard), its_runs, rng))
+                results += list(figures(kind, name, replace(model, hazard=hazard), its_runs, rng))
     if given.json:
         print(json.dumps(results, indent=1))
         return

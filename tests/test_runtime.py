@@ -9,14 +9,13 @@ FORBIDDEN = [
     "click",
     "dataclasses",
     "detect_secrets",
-    "inspect",
-    "msgspec",
+    "matplotlib",
     "numpy",
     "pydantic",
     "rich",
+    "scipy",
     "sqlglot",
     "tomllib",
-    "typing",
 ]
 
 HOOK = """

@@ -5,13 +5,10 @@ Plain immutable values and no parsing; ``formats`` makes them from files, ``effe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 
-from safetydrift.value import Value, set_field
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from msgspec import Struct, field
 
 
 class Ending(Enum):
@@ -24,7 +21,7 @@ class Ending(Enum):
     """The run was cut off: a step limit, an error, a lost connection. What would have followed is unknown."""
 
 
-class ToolCall(Value):
+class ToolCall(Struct, frozen=True, gc=False):
     """A call as the agent proposed it.
 
     Parameters
@@ -41,30 +38,14 @@ class ToolCall(Value):
         The tool's MCP annotations (``readOnlyHint`` and the like), where known. Untrusted.
     """
 
-    __slots__ = ("args", "hints", "id", "malformed", "name")
     name: str
-    args: Mapping[str, object]
-    id: str
-    malformed: str | None
-    hints: Mapping[str, bool] | None
-
-    def __init__(
-        self,
-        name: str,
-        args: Mapping[str, object] | None = None,
-        id: str = "",  # noqa: A002
-        malformed: str | None = None,
-        hints: Mapping[str, bool] | None = None,
-    ) -> None:
-        # One by one: traces hold millions of these, and a loop over names would double the time to read them.
-        set_field(self, "name", name)
-        set_field(self, "args", {} if args is None else args)
-        set_field(self, "id", id)
-        set_field(self, "malformed", malformed)
-        set_field(self, "hints", hints)
+    args: Mapping[str, object] = field(default_factory=dict)
+    id: str = ""
+    malformed: str | None = None
+    hints: Mapping[str, bool] | None = None
 
 
-class Step(Value):
+class Step(Struct, frozen=True, gc=False):
     """One tool call and what came back. Parallel calls are steps of the same turn, in the order proposed.
 
     Parameters
@@ -81,26 +62,11 @@ class Step(Value):
         What the user said since the previous step; for the first step, the task itself.
     """
 
-    __slots__ = ("call", "error", "result", "said", "turn")
     call: ToolCall
-    result: str | None
-    error: str | None
-    turn: int
-    said: str
-
-    def __init__(
-        self,
-        call: ToolCall,
-        result: str | None = None,
-        error: str | None = None,
-        turn: int = 0,
-        said: str = "",
-    ) -> None:
-        set_field(self, "call", call)
-        set_field(self, "result", result)
-        set_field(self, "error", error)
-        set_field(self, "turn", turn)
-        set_field(self, "said", said)
+    result: str | None = None
+    error: str | None = None
+    turn: int = 0
+    said: str = ""
 
 
 NO_ATTACK = "no attack in this run"
@@ -108,7 +74,7 @@ NO_SAFETY_LABEL = "task reward only, no safety label"
 """Reasons for which a source's verdict cannot be used although nobody attacked (`Label.unusable`)."""
 
 
-class Label(Value):
+class Label(Struct, frozen=True, gc=False):
     """What the source itself says about a run.
 
     Parameters
@@ -131,41 +97,17 @@ class Label(Value):
         Who says so: for example ``"end-state check"`` or ``"median of four judges >= 3"``.
     """
 
-    __slots__ = ("attack", "attempt", "exposure", "goal", "onset", "origin", "unusable", "violated")
-    violated: bool | None
-    onset: int | None
-    exposure: int | None
-    attempt: int | None
-    attack: str
-    goal: str
-    unusable: str
-    origin: str
-
-    def __init__(
-        self,
-        violated: bool | None = None,
-        *,
-        onset: int | None = None,
-        exposure: int | None = None,
-        attempt: int | None = None,
-        attack: str = "",
-        goal: str = "",
-        unusable: str = "",
-        origin: str = "",
-    ) -> None:
-        self._fill(
-            violated=violated,
-            onset=onset,
-            exposure=exposure,
-            attempt=attempt,
-            attack=attack,
-            goal=goal,
-            unusable=unusable,
-            origin=origin,
-        )
+    violated: bool | None = None
+    onset: int | None = None
+    exposure: int | None = None
+    attempt: int | None = None
+    attack: str = ""
+    goal: str = ""
+    unusable: str = ""
+    origin: str = ""
 
 
-class Trace(Value):
+class Trace(Struct, frozen=True, gc=False):
     """A recorded run of an agent.
 
     Parameters
@@ -190,38 +132,12 @@ class Trace(Value):
         What the source says about safety.
     """
 
-    __slots__ = ("category", "ending", "id", "label", "model", "prompt", "source", "steps", "task")
     id: str
     steps: tuple[Step, ...]
-    source: str
-    task: str
-    category: str
-    model: str
-    prompt: str
-    ending: Ending
-    label: Label
-
-    def __init__(
-        self,
-        id: str,  # noqa: A002
-        steps: tuple[Step, ...],
-        *,
-        source: str = "",
-        task: str = "",
-        category: str = "",
-        model: str = "",
-        prompt: str = "",
-        ending: Ending = Ending.CENSORED,
-        label: Label | None = None,
-    ) -> None:
-        self._fill(
-            id=id,
-            steps=steps,
-            source=source,
-            task=task,
-            category=category,
-            model=model,
-            prompt=prompt,
-            ending=ending,
-            label=Label() if label is None else label,
-        )
+    source: str = ""
+    task: str = ""
+    category: str = ""
+    model: str = ""
+    prompt: str = ""
+    ending: Ending = Ending.CENSORED
+    label: Label = Label()

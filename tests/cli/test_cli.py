@@ -7,6 +7,7 @@ import time
 from contextlib import suppress
 
 import pytest
+from msgspec.structs import replace
 
 from safetydrift.cli import options
 from safetydrift.cli.app import VERBS
@@ -137,10 +138,10 @@ def test_replay_shows_the_alarm_and_the_violation(traces, tmp_path):
 
 def test_runs_of_a_category_the_model_does_not_know_are_taken_for_what_they_look_like(tmp_path):
     known = [
-        office_trace(n, violated=n % 3 == 0).replace(category=("office", "desk")[n % 2]) for n in range(12)
+        replace(office_trace(n, violated=n % 3 == 0), category=("office", "desk")[n % 2]) for n in range(12)
     ]
     write_traces(known, tmp_path / "known.jsonl")
-    write_traces([office_trace(0, violated=False).replace(category="new")], tmp_path / "new.jsonl")
+    write_traces([replace(office_trace(0, violated=False), category="new")], tmp_path / "new.jsonl")
     for option, judged, taken in (
         ("--soft-categories", "its soft categories", True),
         ("--no-soft-categories", "all runs", False),
@@ -238,8 +239,8 @@ def test_the_corpus_says_what_it_holds_and_whom_it_is_owed_to():
 def test_names_chosen_by_others_cannot_speak_to_the_terminal(tmp_path):
     hostile = "\x1b[2Jgone[/bold][red]\x07"
     trace = office_trace(0, violated=True)
-    steps = tuple(step.replace(call=step.call.replace(name=hostile)) for step in trace.steps)
-    write_traces([trace.replace(id=hostile, category=hostile, steps=steps)], tmp_path / "t.jsonl")
+    steps = tuple(replace(step, call=replace(step.call, name=hostile)) for step in trace.steps)
+    write_traces([replace(trace, id=hostile, category=hostile, steps=steps)], tmp_path / "t.jsonl")
     model = tmp_path / "m.json"
     for args in (
         ["fit", tmp_path / "t.jsonl", "-o", model],
@@ -258,7 +259,7 @@ def test_names_chosen_by_others_cannot_speak_to_the_terminal(tmp_path):
 def test_a_run_without_a_label_is_not_called_free_of_violation(traces, tmp_path):
     model = tmp_path / "model.json"
     safetydrift("fit", traces, "-o", model, "--threshold", "0.2")
-    write_traces([office_trace(3, violated=True).replace(label=Label())], tmp_path / "unlabelled.jsonl")
+    write_traces([replace(office_trace(3, violated=True), label=Label())], tmp_path / "unlabelled.jsonl")
     shown = safetydrift("replay", tmp_path / "unlabelled.jsonl", "--model", model).stdout
     assert "whether this is a violation is not known" in shown
     assert "alarm after call 0, alarm when call 1 was proposed" in shown

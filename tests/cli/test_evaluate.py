@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+from msgspec.structs import replace
 from tests.evaluation.predictors.worlds import FLOW, world
 
 from safetydrift.cli import evaluate as verb
@@ -168,7 +169,7 @@ def test_too_few_tasks_are_refused(tmp_path):
     with (tmp_path / "runs.jsonl").open("wb") as stream:
         writer = RunWriter(stream, FLOW, "")
         for case in world(6, 20, FLOW).cases:
-            writer.write(case.run.replace(task="one", category="c", source="s"))
+            writer.write(replace(case.run, task="one", category="c", source="s"))
     done = evaluate("runs.jsonl", cwd=tmp_path)
     assert done.returncode == 3
     assert "too few runs" in done.stderr

@@ -184,7 +184,7 @@ def test_nobody_can_change_a_history():
     before = (history.said, history.foreign, history.own)
     history.hears("something else").sees("more")
     assert (history.said, history.foreign, history.own) == before
-    for name in History.__slots__:
+    for name in History.__struct_fields__:
         with pytest.raises(AttributeError):
             setattr(history, name, None)
     with pytest.raises(AttributeError):

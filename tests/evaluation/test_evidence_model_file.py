@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
 from tests.evaluation.predictors.worlds import CATALOGUE, PAPER, world
 
 from safetydrift.evaluation.cases import CaseSet
@@ -21,7 +22,7 @@ MODEL, _ = fit_model([case.run for case in CASES.cases], PAPER, CATALOGUE)
 
 def elsewhere(cases):
     return CaseSet(
-        type(case)(case.run.replace(task=f"other {case.run.task}"), case.onset) for case in cases.cases
+        type(case)(replace(case.run, task=f"other {case.run.task}"), case.onset) for case in cases.cases
     )
 
 
@@ -60,7 +61,7 @@ def test_a_model_of_other_tasks_is_taken_at_its_word():
 
 def test_a_model_that_does_not_say_is_in_doubt():
     provenance = {name: value for name, value in MODEL.provenance.items() if name != "tasks"}
-    split = compared(MODEL.replace(provenance=provenance), CASES).splits[0]
+    split = compared(replace(MODEL, provenance=provenance), CASES).splits[0]
     assert split.unverified == ("theirs",)
     assert split.in_sample == ()
     assert remark(split, "theirs") == "tasks unknown"

@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.evaluation.predictors.worlds import CATALOGUE, PAPER, world
 
 from safetydrift.evaluation import figures
@@ -27,7 +28,7 @@ NAMES = ("monitor", "category-prior", "model-rate", "coarse-published-by-categor
 
 def runs(seed=2, n=400):
     made = [case.run for case in world(seed, n).cases]
-    return [run.replace(category=HOSTILE) if run.category == "category0" else run for run in made]
+    return [replace(run, category=HOSTILE) if run.category == "category0" else run for run in made]
 
 
 def gather(trajectories, plan):
@@ -188,7 +189,7 @@ def test_predictors_without_skill_are_named(evidence):
 
 def test_a_source_without_onsets_is_named():
     made = [
-        run.replace(source="blind", label=type(run.label)(run.label.violated)) if number % 2 else run
+        replace(run, source="blind", label=type(run.label)(run.label.violated)) if number % 2 else run
         for number, run in enumerate(runs())
     ]
     found = gather(made, Plan(resamples=5, with_curves=False))

@@ -1,4 +1,5 @@
 import pytest
+from msgspec.structs import replace
 
 from safetydrift import load_model
 from safetydrift.errors import ScoresError
@@ -62,14 +63,14 @@ def test_it_tells_what_the_shipped_model_was_fitted_on(shipped):
 
 def test_updates_and_corrections_are_told(shipped):
     updates = [{"runs": 1000, "tasks": 20, "half_life": 500.0}]
-    updated = shipped.replace(provenance={**shipped.provenance, "updates": updates, "recalibration": {}})
+    updated = replace(shipped, provenance={**shipped.provenance, "updates": updates, "recalibration": {}})
     text = model_card(updated, "ours")
     assert rows(text)["1"] == ["1,000", "20", "500.0"]
     assert "corrected by the runs added since" in text
 
 
 def test_a_model_of_tables_alone_has_no_hazard_to_tell_of(shipped):
-    text = model_card(shipped.replace(hazard=None, provenance={}), "tables")
+    text = model_card(replace(shipped, hazard=None, provenance={}), "tables")
     assert rows(text)["hazard"] == ["none"]
     assert "never seen counts as an average one" not in text
     assert "Their origin: given by hand" in text

@@ -9,6 +9,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
+from msgspec import structs
 
 from safetydrift.errors import MissingExtraError
 from safetydrift.evaluation.findings import find
@@ -233,13 +234,14 @@ def test_the_file_stays_small(page):
 
 def test_no_name_is_taken_for_markup(runs, space, catalogue):
     hostile = [
-        run.replace(
+        structs.replace(
+            run,
             id=HOSTILE + run.id,
             source=HOSTILE + run.source,
             category=HOSTILE + run.category,
             model=HOSTILE,
             tools=(HOSTILE,) * run.n_steps,
-            label=run.label.replace(unusable=run.label.unusable and HOSTILE),
+            label=structs.replace(run.label, unusable=run.label.unusable and HOSTILE),
         )
         for run in runs
     ]
@@ -288,7 +290,7 @@ def test_a_single_state_is_no_trouble(space, catalogue):
 
 
 def test_runs_that_were_all_cut_off_are_no_trouble(runs, space, catalogue):
-    cut = [run.replace(ending=Ending.CENSORED, label=Label(violated=False)) for run in runs]
+    cut = [structs.replace(run, ending=Ending.CENSORED, label=Label(violated=False)) for run in runs]
     assert "all runs" in render_report(find(cut, space, catalogue))
 
 

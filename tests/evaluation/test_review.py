@@ -15,6 +15,7 @@ from unicodedata import category
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import ReviewError
@@ -66,13 +67,13 @@ class ByName(Labeler):
 
     def propose(self, call, history=None):
         if call.name == "send_again" and "secret" in history.said:
-            return Effect(SENDS | {"data": "sensitive"}, "rule")
+            return Effect.of(SENDS | {"data": "sensitive"}, "rule")
         if call.name.startswith("send"):
-            return Effect(SENDS, "rule", kinds=("data_leak",))
-        return Effect(READS, "default" if call.name.startswith("new") else "rule")
+            return Effect.of(SENDS, "rule", kinds=("data_leak",))
+        return Effect.of(READS, "default" if call.name.startswith("new") else "rule")
 
     def effect(self, step, proposed=None, history=None):
-        return proposed if step.error is None else Effect(READS | {"data": "none"}, "rule")
+        return proposed if step.error is None else Effect.of(READS | {"data": "none"}, "rule")
 
     def remember(self, history, step, effect):
         return history
@@ -85,7 +86,7 @@ def catalogue():
 
 def trace(number, tools, source="own", **changes):
     steps = tuple(Step(ToolCall(tool, {"n": position}), "done") for position, tool in enumerate(tools))
-    return Trace(f"run/{number}", steps, source=source, prompt="Tidy up.").replace(**changes)
+    return replace(Trace(f"run/{number}", steps, source=source, prompt="Tidy up."), **changes)
 
 
 def many(source="own", runs=200):

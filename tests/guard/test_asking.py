@@ -8,6 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
+from msgspec.structs import replace
 
 from safetydrift.guard import Answer, Approver, GuardPolicy, Rule, TerminalApprover, WebhookApprover
 from safetydrift.guard.asking import Question, answered
@@ -45,7 +46,7 @@ def test_a_person_decides(make, said, allowed):
 @pytest.mark.parametrize("function", [lambda *_: Answer(None), lambda *_: 1 / 0, lambda *_: "yes", None])
 @pytest.mark.filterwarnings("ignore:the guard fails open")
 def test_where_nobody_answers_the_policy_does(make, function, outcome):
-    decision = guard_with(make, function, ASK.replace(on_unanswered=outcome)).propose("run", CALL, "c1")
+    decision = guard_with(make, function, replace(ASK, on_unanswered=outcome)).propose("run", CALL, "c1")
     assert decision.intervention is outcome
 
 
@@ -104,7 +105,7 @@ def test_an_answer_to_a_call_that_nobody_asked_about_allows_nothing(asking):
 
 
 def test_a_call_that_cannot_be_judged_may_be_asked_about(make):
-    guard = guard_with(make, lambda *_: True, ASK.replace(on_lost_state=Intervention.ASK))
+    guard = guard_with(make, lambda *_: True, replace(ASK, on_lost_state=Intervention.ASK))
     decision = guard.propose("nobody", CALL, "c1")
     assert decision.allowed
     assert decision.answered_by
@@ -127,7 +128,7 @@ def test_a_loop_does_not_wait_for_ever(make):
         async def ask_async(self, question, timeout):  # noqa: ASYNC109
             await asyncio.sleep(60)
 
-    guard = make(ASK.replace(ask_timeout=0.01), approver=Never())
+    guard = make(replace(ASK, ask_timeout=0.01), approver=Never())
     guard.session("run")
     assert asyncio.run(guard.apropose("run", CALL, "c1")).refused
 

@@ -4,6 +4,7 @@ import asyncio
 import threading
 
 import pytest
+from msgspec.structs import replace
 
 from safetydrift.errors import LostStateError
 from safetydrift.guard import GuardPolicy, MemoryStore, Rule
@@ -324,7 +325,7 @@ def test_tasks_of_a_loop_may_propose_at_once(make, store):
 
 
 def test_a_shadow_only_records(make):
-    guard = make(BLOCK_READS.replace(shadow=True))
+    guard = make(replace(BLOCK_READS, shadow=True))
     guard.session("run")
     decision = guard.propose("run", SECRET, "c1")
     assert decision.allowed
@@ -333,7 +334,7 @@ def test_a_shadow_only_records(make):
 
 
 def test_a_shadow_lets_through_what_cannot_be_judged(make):
-    guard = make(BLOCK_READS.replace(shadow=True))
+    guard = make(replace(BLOCK_READS, shadow=True))
     decision = guard.propose("nobody", SECRET, "c1")
     assert decision.allowed
     assert decision.would_be is Intervention.BLOCK

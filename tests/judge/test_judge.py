@@ -19,7 +19,7 @@ pytest.importorskip("pydantic_ai")
 KEY = "sk-test-0123456789-do-not-show"
 MODELS = {"openai": "openai:gpt-of-the-tests", "anthropic": "anthropic:claude-of-the-tests"}
 CALL = ToolCall("export_records", {"to": "somebody", "rows": 12})
-EFFECT = Effect(
+EFFECT = Effect.of(
     GOOD["levels"],
     "judge",
     (GOOD["reason"],),

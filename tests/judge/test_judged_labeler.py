@@ -5,6 +5,7 @@ import pickle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.effects.labeler import Labeler
@@ -65,7 +66,7 @@ JUDGED = judged(LABELER, Scripted(None))
 
 
 def answer(levels=None, **rest):
-    return Effect({**LOW, **(levels or {})}, "judge", ("because",), **{"confidence": 0.9, **rest})
+    return Effect.of({**LOW, **(levels or {})}, "judge", ("because",), **{"confidence": 0.9, **rest})
 
 
 def test_what_a_rule_decides_is_not_asked():
@@ -110,7 +111,7 @@ def test_no_answer_goes_below_what_the_rules_found(call, said):
 
 @given(st.sampled_from(CALLS), EFFECTS)
 def test_an_unsure_answer_only_raises(call, said):
-    JUDGED.judge, JUDGED.trust = Scripted(said.replace(confidence=0.3)), 0.31
+    JUDGED.judge, JUDGED.trust = Scripted(replace(said, confidence=0.3)), 0.31
     unsure = JUDGED.tally.unsure
     found, effect = LABELER.propose(call), JUDGED.propose(call)
     assert all(mine >= least for mine, least in zip(RANKS(effect), RANKS(found), strict=True))
@@ -156,7 +157,7 @@ def test_a_step_is_as_it_was_proposed_and_failed_as_ever():
     [
         (Scripted(JudgeError("no answer")), "failed"),
         (Scripted(RuntimeError("a bug")), "failed"),
-        (Scripted(answer().replace(levels=(("data", "odd"),))), "failed"),
+        (Scripted(replace(answer(), levels=(("data", "odd"),))), "failed"),
         (Scripted(JudgeBudgetError("spent")), "over_budget"),
         (Scripted(UnknownAnswerError("0" * 64)), "unknown"),
         (Scripted(None), "unknown"),

@@ -32,7 +32,7 @@ LINE: dict[str, Any] = {
     "usage": {"input": 120, "output": 30},
 }
 ANSWERS = st.builds(
-    lambda levels, **rest: Answer(tuple(sorted(levels.items())), model=MODEL, prompt=PROMPT, **rest),
+    lambda levels, **rest: Answer(levels=tuple(sorted(levels.items())), model=MODEL, prompt=PROMPT, **rest),
     st.fixed_dictionaries({name: st.sampled_from(list(levels)) for name, levels in LEVELS.items()}),
     kinds=st.sets(st.sampled_from(KINDS)).map(lambda kinds: tuple(sorted(kinds))),
     external=st.booleans(),

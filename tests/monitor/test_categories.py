@@ -1,10 +1,11 @@
-import json
 import pickle
 from math import isnan, nan
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import msgpack
+from msgspec.structs import replace
 from tests.formats.test_model_file import rewritten
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 
@@ -14,12 +15,13 @@ from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorSco
 from safetydrift.evaluation.predictors.walked import WalkedScores
 from safetydrift.formats import load_catalogue, load_model, save_model
 from safetydrift.monitor.calibration import suggest_policy
-from safetydrift.monitor.categories import HEARD, NEGLIGIBLE, Categories, Told, restore, snapshot
+from safetydrift.monitor.categories import HEARD, Belief, Categories
 from safetydrift.monitor.category_counts import counted
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.foresight import ForesightMonitor
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.monitor.mixing import mixed_outlook, mixed_verdict
+from safetydrift.monitor.mixture import NEGLIGIBLE
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import Outlook
 from safetydrift.monitor.policy import Policy
@@ -95,8 +97,7 @@ def believed(monitor, state):
 )  # fmt: skip
 def test_what_is_believed_of_all_categories_adds_up_to_one(monitor, words, effects, given, trust):
     state = monitor.start(given, trust=trust)
-    told, *path = state.belief
-    state = state.replace(belief=(told.asked(words), *path))
+    state = replace(state, belief=state.belief.asked(words))
     for effect in effects:
         state = monitor.advance(state, effect)
     shares = believed(monitor, state)
@@ -183,7 +184,7 @@ def test_a_state_does_not_grow_with_the_run(monitor):
     first = walked(monitor, (WRITE,) * HEARD)
     later = walked(monitor, (WRITE,) * (HEARD + 200))
     assert later.belief == first.belief
-    assert len(json.dumps(later.snapshot())) < 2_000
+    assert len(later.snapshot()) < 2_000
     assert monitor.pending(later, PEEK) == monitor.pending(first, PEEK)
 
 
@@ -203,9 +204,9 @@ def test_what_is_remembered_of_rising_dimensions_is_bounded(monitor, monkeypatch
 
 
 def test_recorded_runs_are_walked_as_live_ones(monitor, runs):
-    one = runs[40].replace(category="")
+    one = replace(runs[40], category="")
     state = monitor.begin(one)
-    assert state.belief == (Told("", 0.0, frozenset(one.words)), SPACE.start)
+    assert state.belief == Belief("", 0.0, frozenset(one.words), (SPACE.start,))
     live = monitor.start(task=f"{WORDS['mail']} number {'xyzvwu'[10 % 6]}x")
     for move in one.moves():
         assert monitor.foresee(state, move) == monitor.foresee(live, move)
@@ -233,14 +234,14 @@ def test_a_proposed_call_is_judged_by_where_it_would_lead(monitor):
     state = monitor.start()
     verdict = monitor.pending(state, WRITE)
     assert verdict.state == monitor.advance(state, WRITE).state
-    assert len(monitor.start().belief) == 2  # nothing was recorded
+    assert len(monitor.start().belief.path) == 1  # nothing was recorded
 
 
 def test_an_outlook_comes_from_all_categories(monitor):
     state = walked(monitor, (WRITE, PEEK))
     shares = believed(monitor, state)
     outlook = monitor.outlook(state)
-    singles = [monitor.outlook(state.replace(category=name, belief=None)) for name in shares]
+    singles = [monitor.outlook(replace(state, category=name, belief=None)) for name in shares]
     known = [one.violates for one in singles if not isnan(one.violates)]
     assert min(known) < outlook.violates < max(known)
     assert outlook.violates + outlook.completes <= 1.0 + 1e-9
@@ -249,7 +250,8 @@ def test_an_outlook_comes_from_all_categories(monitor):
 
 
 def verdict_of(monitor, probability, basis=Basis.ESTIMATED, low=0.0, high=1.0):
-    return monitor.standing("mail")[0].replace(
+    return replace(
+        monitor.standing("mail")[0],
         probability=nan if basis is Basis.UNSEEN else probability,
         within=(0.0, *[probability] * 10),
         eventually=probability,
@@ -313,7 +315,7 @@ def test_what_the_rules_call_violated_is_violated_in_every_category(runs):
 
 
 def test_a_state_of_another_model_is_followed_by_all_runs(model, monitor):
-    plain = LookupMonitor(model.replace(categories=None))
+    plain = LookupMonitor(replace(model, categories=None))
     state = walked(monitor, (READ,))
     assert plain.verdict(state).probability == plain.standing(AGGREGATE)[state.state].probability
     assert plain.start().belief is None
@@ -324,23 +326,23 @@ def test_a_hazard_asks_for_categories_only_when_somebody_asks_for_the_outlook():
     names = ("banking", "travel", "workspace")
     counts = dict.fromkeys(task_words("Book me a hotel"), ((1, 3),))
     categories = Categories(names=names, tasks=(3, 3, 3), words=counts)
-    model = load_model().replace(categories=categories)
+    model = replace(load_model(), categories=categories)
     monitor = ForesightMonitor(model)
     mixture = monitor._mixture
     assert mixture is not None
     state = monitor.start(task="Book me a hotel")
     assert state.past is not None
-    assert state.belief == (Told("", 0.0, state.past.task_words), model.space.start)
+    assert state.belief == Belief("", 0.0, state.past.task_words, (model.space.start,))
     monitor.check_pending(state, ToolCall("read_file"))
     state, _ = monitor.check(state, Step(ToolCall("read_file"), "text"))
     assert mixture.shares.cache_info().currsize == 0
     assert state.belief is not None
-    assert len(state.belief) == 3
+    assert len(state.belief.path) == 2
     outlook = monitor.outlook(state)
     assert mixture.shares.cache_info().currsize == 1
     assert outlook.violates == monitor.verdict(state).eventually
     assert monitor.categories(monitor.start(task="Book me a hotel"))[0][0] == "travel"
-    again = TrajectoryState.restore(json.loads(json.dumps(state.snapshot())), model.space)
+    again = TrajectoryState.restore(state.snapshot(), model.space)
     assert again == state
     assert monitor.outlook(again) == outlook
 
@@ -359,7 +361,7 @@ def test_a_task_counts_once_however_often_it_was_run(runs, model):
 
 def test_runs_without_a_category_and_of_other_tasks_are_not_counted(runs):
     digests = {task_digest("own", one.category, one.task) for one in runs if one.category == "mail"}
-    nameless = [one.replace(category="") for one in runs]
+    nameless = [replace(one, category="") for one in runs]
     assert getattr(counted([*runs, *nameless], digests), "names", ()) == ("mail",)
     assert counted(nameless, {task_digest("own", "", one.task) for one in runs}) is None
 
@@ -385,7 +387,7 @@ def test_adding_runs_counts_their_words_as_a_fit_on_all_runs_would(runs, catalog
 
 
 def test_adding_runs_to_a_model_that_counted_no_words_counts_none(runs, catalogue):
-    old = fit_model(runs[:60], SPACE, catalogue, threshold=0.3)[0].replace(categories=None)
+    old = replace(fit_model(runs[:60], SPACE, catalogue, threshold=0.3)[0], categories=None)
     assert update(old, office("desk", 0, 12)).model.categories is None
     plain = FitSettings(soft_categories=False)
     fitted = fit_model(runs[:60], SPACE, catalogue, plain, threshold=0.3)[0]
@@ -393,9 +395,9 @@ def test_adding_runs_to_a_model_that_counted_no_words_counts_none(runs, catalogu
 
 
 def test_thresholds_are_suggested_for_runs_of_no_category_as_they_will_be_followed(runs, model):
-    nameless = [one.replace(category="") for one in runs]
+    nameless = [replace(one, category="") for one in runs]
     policy = suggest_policy(model, nameless, 0.1, model.unknown_onset)
-    monitor = LookupMonitor(model.replace(policy=policy))
+    monitor = LookupMonitor(replace(model, policy=policy))
     alarms = []
     for one in nameless:
         if not one.label.violated:
@@ -497,14 +499,9 @@ def test_counts_that_contradict_each_other_give_probabilities_all_the_same(saved
 
 def test_a_state_survives_its_snapshot(monitor):
     state = walked(monitor, (READ, WRITE), category="mail", task=WORDS["desk"], trust=0.7)
-    again = TrajectoryState.restore(json.loads(json.dumps(state.snapshot())), SPACE)
+    again = TrajectoryState.restore(state.snapshot(), SPACE)
     assert again == state
     assert monitor.verdict(again) == monitor.verdict(state)
-
-
-def test_a_snapshot_of_an_older_version_has_no_belief(monitor):
-    old = monitor.start("mail").snapshot()[:8]
-    assert TrajectoryState.restore(old, SPACE) == monitor.start("mail")
 
 
 @pytest.mark.parametrize(
@@ -529,22 +526,23 @@ def test_a_snapshot_of_an_older_version_has_no_belief(monitor):
     ],
 )
 def test_hostile_snapshots_are_refused(monitor, belief):
-    parts = [*monitor.start("mail").snapshot()[:8], belief]
-    with pytest.raises(SnapshotError, match="category"):
-        TrajectoryState.restore(parts, SPACE)
+    *parts, _ = msgpack.decode(monitor.start("mail").snapshot())
+    with pytest.raises(SnapshotError, match="not the state of a run"):
+        TrajectoryState.restore(msgpack.encode([*parts, belief]), SPACE)
 
 
 def test_a_snapshot_with_a_part_too_many_is_refused(monitor):
+    parts = msgpack.decode(monitor.start().snapshot())
     with pytest.raises(SnapshotError, match="not the state of a run"):
-        TrajectoryState.restore([*monitor.start().snapshot(), None], SPACE)
+        TrajectoryState.restore(msgpack.encode([*parts, None]), SPACE)
 
 
 @given(
     st.sets(st.integers(0, WORD_BINS - 1), max_size=9), st.lists(st.integers(0, 59), min_size=1, max_size=65)
 )
-def test_every_belief_survives_its_snapshot(words, path):
-    belief = (Told("", 0.0, frozenset(words)), *path)
-    assert restore(json.loads(json.dumps(snapshot(belief))), SPACE) == belief
+def test_every_belief_survives_its_snapshot(monitor, words, path):
+    state = replace(monitor.start(), belief=Belief("", 0.0, frozenset(words), tuple(path)))
+    assert TrajectoryState.restore(state.snapshot(), SPACE) == state
 
 
 def same(one, other):
@@ -555,7 +553,7 @@ def same(one, other):
 
 
 def test_runs_of_unknown_category_are_scored_as_the_monitor_follows_them(model, runs):
-    nameless, _ = cases_of([one.replace(category="") for one in runs[::3]], SPACE)
+    nameless, _ = cases_of([replace(one, category="") for one in runs[::3]], SPACE)
     scored = MonitorScores("soft", LookupMonitor(model)).score(nameless)
     one_by_one = WalkedScores("soft", LookupMonitor(model)).score(nameless)
     assert (scored.within == one_by_one.within).all()

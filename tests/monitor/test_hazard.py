@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from safetydrift.effects.history import History
 from safetydrift.errors import ChainError, ModelFileError, SpaceMismatchError
@@ -294,9 +295,9 @@ def test_curves_never_fall_with_the_horizon():
 
 def test_the_monitor_of_a_model_is_the_one_that_uses_all_of_it(model):
     assert type(monitor_for(model)) is ForesightMonitor
-    assert type(monitor_for(model.replace(hazard=None))) is LookupMonitor
+    assert type(monitor_for(replace(model, hazard=None))) is LookupMonitor
     with pytest.raises(ValueError, match="nothing but tables"):
-        ForesightMonitor(model.replace(hazard=None))
+        ForesightMonitor(replace(model, hazard=None))
 
 
 def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
@@ -313,9 +314,9 @@ def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
         assert verdict.within[5] == pytest.approx(expected, abs=0.02)  # scores are rounded
         assert verdict.alarm == (verdict.probability >= model.policy.threshold)
         assert monitor.foresee(state, move) == monitor.foresee(
-            state, move.replace(effect=READ, orders=(1, 2))
+            state, replace(move, effect=READ, orders=(1, 2))
         )
-        assert monitor.foresee(state, move) == monitor.foresee(state, move.replace(heard=(3,)))
+        assert monitor.foresee(state, move) == monitor.foresee(state, replace(move, heard=(3,)))
         state, past = monitor.follow(state, move), FACTORS.after(past, move)
 
 
@@ -331,8 +332,8 @@ def test_a_verdict_of_the_tables_is_the_same_built_alone_or_with_all_others():
 
 
 def test_what_the_user_says_later_is_known_at_once_and_weighed_on_its_own(model):
-    weights = model.hazard.standing.replace(heard={task_words("ledger")[0]: 2.0})
-    monitor = monitor_for(model.replace(hazard=model.hazard.replace(standing=weights)))
+    weights = replace(model.hazard.standing, heard={task_words("ledger")[0]: 2.0})
+    monitor = monitor_for(replace(model, hazard=replace(model.hazard, standing=weights)))
     state = monitor.start("files", "Summarise my inbox")
     asked = monitor.hear(state, "and the ledger")
     assert asked.past is not None
@@ -353,7 +354,7 @@ def test_a_step_with_the_users_words_is_that_of_hearing_them_first(model):
     )
     step = Step(ToolCall("read_file", {"path": "b"}), "y", said="and call the plumber")
     together, _ = monitor.check(state, step)
-    apart, _ = monitor.check(monitor.hear(state, step.said), step.replace(said=""))
+    apart, _ = monitor.check(monitor.hear(state, step.said), replace(step, said=""))
     assert together == apart
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from safetydrift.cli.predict import predict
 from safetydrift.cli.replay import replay
@@ -17,18 +18,8 @@ from safetydrift.formats.hazard_part import hazard_definition, read_hazard
 from safetydrift.monitor.covariates import Covariates
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.foresight import ForesightMonitor, monitor_for
-from safetydrift.monitor.hazard import Weights, logistic
-from safetydrift.monitor.intervals import (
-    KINDS,
-    LEVELS,
-    STEPS_PER_UNIT,
-    Deviation,
-    Learned,
-    LinkSpread,
-    centre,
-    ends,
-    left,
-)
+from safetydrift.monitor.hazard import KINDS, Learned, LinkSpread, Weights, logistic
+from safetydrift.monitor.intervals import LEVELS, STEPS_PER_UNIT, Deviation, centre, ends, left
 from safetydrift.monitor.pipelines import Marks
 from safetydrift.monitor.policy import Bound, Policy
 from safetydrift.monitor.risk_control import peaks_of
@@ -149,7 +140,7 @@ def test_the_ends_widen_with_either_spread():
     assert reach(1.0, STEPS_PER_UNIT, 0.0) == reach(1.0, 0)
 
 
-MARKS = Marks(["defence d", "model a", "model b", "pipeline a", "word a"])
+MARKS = Marks(("defence d", "model a", "model b", "pipeline a", "word a"))
 DEFENCE, A, B, PIPELINE = range(4)
 
 
@@ -304,7 +295,7 @@ def test_intervals_are_there_when_asked_for_and_change_nothing_else(model, monit
     same, verdict = at_a_lure(plain)
     assert isnan(verdict.low)
     assert isnan(verdict.high)
-    assert repr(verdict.replace(low=0.0, high=0.0)) == repr(asked.replace(low=0.0, high=0.0))
+    assert repr(replace(verdict, low=0.0, high=0.0)) == repr(replace(asked, low=0.0, high=0.0))
     assert plain.outlook(same) == monitor.outlook(state)
     assert monitor_for(model, intervals=True).verdict(state) == asked
     assert monitor.verdict(state) is asked
@@ -337,16 +328,16 @@ def test_a_policy_may_compare_the_upper_end(model, monitor):
 
 
 def test_thresholds_are_chosen_on_what_the_policy_compares(model):
-    others = [run.replace(task=f"other-{run.task}") for run in made_runs(range(480, 540))]
-    upper = model.policy.replace(bound=Bound.UPPER)
-    by_mean, by_upper = (peaks_of(model.replace(policy=policy), others) for policy in (model.policy, upper))
+    others = [replace(run, task=f"other-{run.task}") for run in made_runs(range(480, 540))]
+    upper = replace(model.policy, bound=Bound.UPPER)
+    by_mean, by_upper = (peaks_of(replace(model, policy=policy), others) for policy in (model.policy, upper))
     assert (by_upper.standing > by_mean.standing).all()
     assert (by_upper.proposal >= by_mean.proposal).all()
     assert by_upper.proposal.sum() > by_mean.proposal.sum()
 
 
 def test_a_hazard_without_a_spread_behaves_as_ever_and_says_so(model):
-    older = model.replace(hazard=model.hazard.replace(spread=None))
+    older = replace(model, hazard=replace(model.hazard, spread=None))
     monitor = ForesightMonitor(older, intervals=True)
     state, verdict = at_a_lure(monitor)
     assert isnan(verdict.high)
@@ -363,7 +354,7 @@ def spread_of(model):
 
 
 def test_an_update_narrows_the_more_runs_it_has(model):
-    ours = [run.replace(task=f"ours-{run.task}", model="nobody-9") for run in made_runs(range(480, 780))]
+    ours = [replace(run, task=f"ours-{run.task}", model="nobody-9") for run in made_runs(range(480, 780))]
     widths, shares = [], []
     for count in (0, 20, 300):
         updated = update(model, ours[:count]).model if count else model
@@ -378,7 +369,7 @@ def test_an_update_narrows_the_more_runs_it_has(model):
 
 @pytest.mark.parametrize("spread", [True, False])
 def test_replays_and_predictions_say_how_sure_they_are(model, tmp_path, spread):
-    given = model if spread else model.replace(hazard=model.hazard.replace(spread=None))
+    given = model if spread else replace(model, hazard=replace(model.hazard, spread=None))
     save_model(given, tmp_path / "model.json")
     options = [str(EXAMPLES), "--model", str(tmp_path / "model.json")]
     replayed = CliRunner().invoke(replay, [*options, "--limit", "1", "--json"], catch_exceptions=False)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 
 from safetydrift.errors import HorizonError
@@ -77,7 +78,7 @@ def test_unknown_is_a_verdict_and_alarms_unless_the_policy_says_otherwise(office
     assert verdict.basis is Basis.UNSEEN
     assert isnan(verdict.probability)
     assert verdict.alarm
-    trusting = LookupMonitor(office, office.policy.replace(alarm_unseen=False))
+    trusting = LookupMonitor(office, replace(office.policy, alarm_unseen=False))
     assert not trusting.verdict(never_left).alarm
 
 
@@ -188,7 +189,7 @@ def test_bounds_stand_beside_the_probability_and_only_at_the_horizon_they_are_fo
     assert 0.0 < verdict.low < verdict.probability < verdict.high < 1.0
     pending = monitor.pending(monitor.advance(monitor.start("office"), READ), SEND)
     assert 0.0 < pending.low < pending.probability < pending.high < 1.0
-    other = LookupMonitor(office, office.policy.replace(horizon=3))
+    other = LookupMonitor(office, replace(office.policy, horizon=3))
     assert isnan(other.verdict(other.start("office")).high)
     unseen = monitor.verdict(monitor.advance(monitor.start("office"), SPACE.encode({"data": "credentials"})))
     assert isnan(unseen.low)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 from tests.monitor.test_hazard import SPACE as FLOW
 from tests.monitor.test_hazard import made_run
@@ -202,7 +203,7 @@ def test_tasks_the_model_was_fitted_on_are_refused(model):
 
 
 def test_a_model_that_does_not_say_its_tasks_is_refused(model):
-    silent = model.replace(provenance={})
+    silent = replace(model, provenance={})
     with pytest.raises(CalibrationError, match="does not say on which tasks"):
         calibrate(silent, office_runs(1000, 100), BUDGET)
 
@@ -216,7 +217,7 @@ def test_runs_that_cannot_be_used_are_none(model):
 def test_a_state_nobody_knows_alarms_at_every_threshold_or_at_none(model):
     strange = [run(SPACE.encode({"data": "credentials"}), id="s", task="new")]
     assert peaks_of(model, strange).standing[0] > 1.0
-    trusting = model.replace(policy=model.policy.replace(alarm_unseen=False))
+    trusting = replace(model, policy=replace(model.policy, alarm_unseen=False))
     assert peaks_of(trusting, strange).standing[0] < 1.0
 
 
@@ -225,7 +226,7 @@ def test_the_explanation_of_a_verdict_says_what_its_threshold_promises(model):
     monitor = LookupMonitor(calibrated)
     state = monitor.start("office")
     assert "at most 10 % of non-violating runs" in monitor.explain(state, monitor.verdict(state))
-    other = LookupMonitor(calibrated, calibrated.policy.replace(threshold=0.01))
+    other = LookupMonitor(calibrated, replace(calibrated.policy, threshold=0.01))
     assert "at most 10 %" not in other.explain(state, other.verdict(state))
 
 

@@ -3,6 +3,7 @@ import random
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 from tests.monitor.test_hazard import SPACE as FLOW
 from tests.monitor.test_hazard import made_run
@@ -106,9 +107,9 @@ def test_runs_that_cannot_be_used_change_nothing(catalogue):
 def test_a_model_without_its_counts_is_refused(catalogue):
     before = fit_model(office(0, 9), SPACE, catalogue, threshold=0.5)[0]
     with pytest.raises(ModelFileError, match="does not keep the counts"):
-        update(before.replace(evidence=None), office(50, 3))
+        update(replace(before, evidence=None), office(50, 3))
     with pytest.raises(ModelFileError, match="does not say how it was fitted"):
-        update(before.replace(settings={}), office(50, 3))
+        update(replace(before, settings={}), office(50, 3))
 
 
 @pytest.mark.parametrize(
@@ -193,7 +194,7 @@ def later_runs(n, gullible):
     while len(runs) < n:
         number = 3 * len(runs) if chance.random() < gullible else 3 * len(runs) + 1
         one = made_run(number, chance)
-        runs.append(one.replace(id=f"later-{len(runs)}", task=f"later-{len(runs)}", model="unheard-of"))
+        runs.append(replace(one, id=f"later-{len(runs)}", task=f"later-{len(runs)}", model="unheard-of"))
     return runs
 
 
@@ -219,7 +220,7 @@ def test_few_runs_change_little_and_none_turn_the_ranking_round(informed):
     first = links(informed)[4]
     changed = links(update(informed, later_runs(2, 1.0)).model)[4]
     assert abs(changed[0] - first[0]) < 2.0
-    contrary = [one.replace(label=Label(not one.label.violated, onset=None)) for one in later_runs(60, 0.5)]
+    contrary = [replace(one, label=Label(not one.label.violated, onset=None)) for one in later_runs(60, 0.5)]
     assert all(slope > 0.0 for _, slope in links(update(informed, contrary).model))
 
 
@@ -240,6 +241,8 @@ def test_corrections_go_on_from_update_to_update(informed, tmp_path):
 def test_corrections_that_no_update_makes_are_refused(informed, damage):
     updated = update(informed, later_runs(5, 0.5)).model
     told = {**updated.provenance["recalibration"], **damage} if isinstance(damage, dict) else damage
-    broken = updated.replace(provenance={**updated.provenance, "recalibration": json.loads(json.dumps(told))})
+    broken = replace(
+        updated, provenance={**updated.provenance, "recalibration": json.loads(json.dumps(told))}
+    )
     with pytest.raises(ModelFileError, match="corrections of its hazard"):
         update(broken, later_runs(5, 0.5))

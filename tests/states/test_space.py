@@ -76,8 +76,8 @@ def test_only_two_states_of_the_published_space_are_violated(paper):
 
 
 def test_an_early_harmless_request_does_not_turn_a_later_read_into_a_leak(paper):
-    request = Effect({"data": "public", "tool": "network", "reversibility": "irreversible"})
-    read = Effect({"data": "sensitive", "tool": "read_only", "reversibility": "fully_reversible"})
+    request = Effect.of({"data": "public", "tool": "network", "reversibility": "irreversible"})
+    read = Effect.of({"data": "sensitive", "tool": "read_only", "reversibility": "fully_reversible"})
     state = paper.after(paper.after(paper.start, paper.effect_index(request)), paper.effect_index(read))
     assert paper.describe(state) == "sensitive/network/fully_reversible"
     assert paper.risk_name(state) == "critical"
@@ -138,10 +138,10 @@ def test_identity_changes_with_a_rule_and_not_with_a_title():
 
 def test_what_an_effect_does_not_say_is_an_error_and_what_it_says_beyond_the_space_is_ignored():
     space = StateSpace("s", (DATA, MOOD), ("ok", "bad"), (Rule({}, "ok"),), "bad")
-    effect = Effect({"data": "secret", "mood": "calm", "colour": "red"})
+    effect = Effect.of({"data": "secret", "mood": "calm", "colour": "red"})
     assert space.decode(space.effect_index(effect)) == {"data": "secret", "mood": "calm"}
     with pytest.raises(SpaceError, match="says nothing about 'mood'"):
-        space.effect_index(Effect({"data": "secret"}))
+        space.effect_index(Effect.of({"data": "secret"}))
 
 
 @pytest.mark.parametrize(
@@ -189,7 +189,7 @@ def test_a_space_too_large_for_tables_is_refused():
 
 def test_unknown_levels_are_errors_and_never_the_lowest(paper):
     with pytest.raises(SpaceError, match="no level 'secretive'"):
-        paper.effect_index(Effect({"data": "secretive", "tool": "network", "reversibility": "partially"}))
+        paper.effect_index(Effect.of({"data": "secretive", "tool": "network", "reversibility": "partially"}))
     with pytest.raises(SpaceError, match="no dimension 'colour'"):
         paper.encode({"colour": "red"})
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from msgspec.structs import asdict
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
@@ -113,9 +114,7 @@ def _as_dict(alarm: DriftAlarm) -> dict[str, Any]:
         "alarmed": alarm.alarmed_at is not None,
         "alarmed_at_run": alarm.alarmed_at,
         "log_evidence": alarm.log_evidence,
-        "drivers": [
-            {name: getattr(driver, name) for name in sorted(driver.__slots__)} for driver in alarm.drivers()
-        ],
+        "drivers": [dict(sorted(asdict(driver).items())) for driver in alarm.drivers()],
     }
 
 

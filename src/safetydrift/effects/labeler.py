@@ -9,6 +9,9 @@ its arguments and its result hold (`safetydrift.effects.content`). And what does
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from safetydrift.effects.arguments import case_of, prose, receivers, server, table, texts
 from safetydrift.effects.boundary import Boundary
@@ -24,7 +27,6 @@ from safetydrift.effects.languages import READERS
 from safetydrift.effects.reading import MAX_TEXT, Reading, UnreadableError, shown
 from safetydrift.states.effect import Effect
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
@@ -136,7 +138,7 @@ class Labeler:
             return effect
         sources = sources_of(args, decisive(args, self.catalogue.roles), history)
         effect = self._in_view_of(history, effect, args, entry)
-        return effect.replace(sources=sources) if sources else effect
+        return replace(effect, sources=sources) if sources else effect
 
     def effect(self, step: Step, proposed: Effect | None = None, history: History | None = None) -> Effect:
         """Return what a step did.
@@ -258,7 +260,7 @@ class Labeler:
         if not findings.items:
             return effect
         raised = self._raised(effect, {"data": findings.level}, findings.reasons())
-        return raised.replace(kinds=effect.kinds) if incoming else raised
+        return replace(raised, kinds=effect.kinds) if incoming else raised
 
     def _found_in(self, text: str) -> Any:
         return self._scan(text) if len(text) <= _MEMO_TEXT else self._scan_long(text)
@@ -270,7 +272,7 @@ class Labeler:
         after = join(before, scales.read(levels, "content", whole=False))
         if after == before:
             return effect
-        raised = effect.replace(levels=scales.pairs(after), reasons=(*effect.reasons, *reasons))
+        raised = replace(effect, levels=scales.pairs(after), reasons=(*effect.reasons, *reasons))
         return _with_leak(raised, self.catalogue)
 
     # -- in view of the run so far ------------------------------------------------------------------------
@@ -294,7 +296,7 @@ class Labeler:
         """Return the effect of an act whose every decisive value the user has named: only a leak is still one."""
         leaks = set(self.catalogue.leaks.values())
         kinds = tuple([kind for kind in effect.kinds if kind in leaks])
-        return effect if kinds == effect.kinds else effect.replace(kinds=kinds)
+        return effect if kinds == effect.kinds else replace(effect, kinds=kinds)
 
     def _carrying(
         self, history: History, effect: Effect, args: Mapping[str, object], entry: ToolEntry | None
@@ -421,7 +423,8 @@ class Labeler:
         if entry is not None and entry.language and entry.language != "http":
             return _because(effect, "it failed, but what ran before the failure counts")
         scales = self.catalogue.scales
-        return effect.replace(
+        return replace(
+            effect,
             levels=scales.pairs(overlay(scales.ranks(effect), self.catalogue.failed)),
             reasons=("the call failed, so it read and changed nothing", *effect.reasons),
             kinds=(),
@@ -519,8 +522,8 @@ def _with_leak(effect: Effect, catalogue: Catalogue) -> Effect:
     leak = catalogue.leaks.get(effect["data"])
     if leak is None or not effect.leaves or leak in effect.kinds:
         return effect
-    return effect.replace(kinds=tuple(sorted({*effect.kinds, leak})))
+    return replace(effect, kinds=tuple(sorted({*effect.kinds, leak})))
 
 
 def _because(effect: Effect, reason: str) -> Effect:
-    return effect.replace(reasons=(*effect.reasons, reason))
+    return replace(effect, reasons=(*effect.reasons, reason))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from safetydrift.effects.history import History
 from safetydrift.states.task_words import bins, task_words
 from safetydrift.states.trajectory import Trajectory, fold
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 

@@ -16,6 +16,8 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from safetydrift._version import __version__
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
@@ -134,9 +136,10 @@ def build_corpus(
             on_source(folder.name)
             count = _SourceCount()
             for trace in read_traces([folder]):
-                run = label_trace(trace.replace(source=folder.name), labeler, space)
-                run = run.replace(
-                    tools=tuple([tool if tool in catalogue.tools else UNCATALOGUED for tool in run.tools])
+                run = label_trace(replace(trace, source=folder.name), labeler, space)
+                run = replace(
+                    run,
+                    tools=tuple([tool if tool in catalogue.tools else UNCATALOGUED for tool in run.tools]),
                 )
                 writer.write(run)
                 count.add(run)

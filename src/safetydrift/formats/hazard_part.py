@@ -6,8 +6,8 @@ from math import isfinite
 
 from safetydrift.errors import ModelFileError
 from safetydrift.monitor.covariates import Factors
-from safetydrift.monitor.hazard import Hazard, Weights
-from safetydrift.monitor.intervals import KINDS, LEVELS, MOST_BETWEEN, Learned, LinkSpread, Spread
+from safetydrift.monitor.hazard import KINDS, Hazard, Learned, LinkSpread, Spread, Weights
+from safetydrift.monitor.intervals import LEVELS, MOST_BETWEEN
 from safetydrift.monitor.pipelines import Marks
 from safetydrift.states.task_words import WORD_BINS
 
@@ -209,7 +209,7 @@ def _marks(part: Any) -> Marks:
         or not all(isinstance(mark, str) for mark in part)
     ):
         raise ModelFileError("its hazard does not list what it knows names of models to say")
-    return Marks(part)
+    return Marks(tuple(part))
 
 
 def _numbers(part: Any, size: int) -> tuple[float, ...]:

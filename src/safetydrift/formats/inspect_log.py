@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from safetydrift.formats.format import Content, FormatMismatch, Part, Transcript, proposed, text_of
 from safetydrift.trace import Ending, Label, ToolCall, Trace
@@ -141,7 +142,7 @@ def _proposed(call: _Call, attachments: dict[str, str]) -> ToolCall:
     if not attachments or found.malformed is not None:
         return found
     args = {name: _fetched(value, attachments) for name, value in found.args.items()}
-    return found.replace(args=args)
+    return replace(found, args=args)
 
 
 def _resolved(content: Content, attachments: dict[str, str]) -> str:

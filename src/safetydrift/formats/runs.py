@@ -277,7 +277,7 @@ def _trajectory(
         run.id,
         states=tuple(run.states),
         effects=tuple(run.effects),
-        proposed=None if run.proposed is None else tuple(run.proposed),
+        proposed=tuple(run.proposed or ()),
         tools=tuple(run.tools),
         kinds=tuple([_KINDS_OF[bits] for bits in run.kinds]),
         words=() if run.words is None else sets[run.words],

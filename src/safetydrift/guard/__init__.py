@@ -7,9 +7,10 @@ here imports more than the standard library's cheap parts until it is needed.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from safetydrift._lazy import lazy_names
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.guard.asking import Answer, Approver, Question, TerminalApprover, WebhookApprover
     from safetydrift.guard.decision import Decision

@@ -8,15 +8,16 @@ An approver is anything with a method ``ask(question, timeout)`` that returns an
 from __future__ import annotations
 
 from math import isnan
+from typing import TYPE_CHECKING
 
-from safetydrift.value import Value
+from msgspec import Struct
 
-TYPE_CHECKING = False
+from safetydrift.guard.decision import Decision
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
-    from safetydrift.guard.decision import Decision
 
 MAX_SHOWN = 600
 """Characters of the arguments that a question shows."""
@@ -25,7 +26,7 @@ _YES = frozenset(("y", "yes"))
 _NO = frozenset(("n", "no"))
 
 
-class Question(Value):
+class Question(Struct, frozen=True, gc=False, kw_only=True):
     """What a person is asked.
 
     Parameters
@@ -44,7 +45,6 @@ class Question(Value):
         What a yes would allow, in words. It holds for this one call.
     """
 
-    __slots__ = ("arguments", "call_id", "decision", "key", "permits", "tool", "trajectory")
     key: str
     call_id: str
     tool: str
@@ -52,27 +52,6 @@ class Question(Value):
     decision: Decision
     trajectory: str
     permits: str
-
-    def __init__(
-        self,
-        *,
-        key: str,
-        call_id: str,
-        tool: str,
-        arguments: str,
-        decision: Decision,
-        trajectory: str,
-        permits: str,
-    ) -> None:
-        self._fill(
-            key=key,
-            call_id=call_id,
-            tool=tool,
-            arguments=arguments,
-            decision=decision,
-            trajectory=trajectory,
-            permits=permits,
-        )
 
     def definition(self) -> dict[str, Any]:
         """Return the question as plain data."""
@@ -101,7 +80,7 @@ class Question(Value):
         return "\n".join(lines)
 
 
-class Answer(Value):
+class Answer(Struct, frozen=True, gc=False):
     """What a person said.
 
     Parameters
@@ -112,12 +91,8 @@ class Answer(Value):
         Who answered, as far as it is known.
     """
 
-    __slots__ = ("approved", "by")
     approved: bool | None
-    by: str
-
-    def __init__(self, approved: bool | None, by: str = "") -> None:
-        self._fill(approved=approved, by=by)
+    by: str = ""
 
 
 NOBODY = Answer(None)

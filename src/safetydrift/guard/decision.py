@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from math import nan
 
-from safetydrift.monitor.verdict import Intervention
-from safetydrift.value import Value, set_field
+from msgspec import Struct
+from msgspec.structs import replace
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from safetydrift.monitor.verdict import Verdict
+from safetydrift.monitor.verdict import Intervention, Verdict
+from safetydrift.states.task_words import writable
 
 # Compared by identity: asked about every call, and an Enum is hashed by a function in Python.
 _ALLOW, _WARN = Intervention.ALLOW, Intervention.WARN
 _SUGGEST, _BLOCK = Intervention.SUGGEST, Intervention.BLOCK
 
 
-class Decision(Value):
+MAX_TEXT = 4096
+"""Characters of a reason that are remembered."""
+
+
+class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """The answer to one proposal.
 
     Parameters
@@ -52,74 +55,21 @@ class Decision(Value):
         Whose call it was.
     """
 
-    __slots__ = (
-        "alternative",
-        "answered_by",
-        "call_id",
-        "error",
-        "explanation",
-        "intervention",
-        "key",
-        "latency",
-        "probability",
-        "reason",
-        "repeated",
-        "rule",
-        "threshold",
-        "verdict",
-        "would_be",
-    )
     intervention: Intervention
-    reason: str
-    rule: str
-    probability: float
-    threshold: float
-    error: str
-    explanation: str
-    alternative: str
-    would_be: Intervention | None
-    answered_by: str
-    verdict: Verdict | None
-    repeated: bool
-    latency: float
-    key: str
-    call_id: str
-
-    def __init__(
-        self,
-        intervention: Intervention,
-        reason: str = "",
-        rule: str = "",
-        *,
-        probability: float = nan,
-        threshold: float = nan,
-        error: str = "",
-        explanation: str = "",
-        alternative: str = "",
-        would_be: Intervention | None = None,
-        answered_by: str = "",
-        verdict: Verdict | None = None,
-        repeated: bool = False,
-        latency: float = 0.0,
-        key: str = "",
-        call_id: str = "",
-    ) -> None:
-        # One is made for every call; naming the fields one by one takes half the time of `_fill`.
-        set_field(self, "intervention", intervention)
-        set_field(self, "reason", reason)
-        set_field(self, "rule", rule)
-        set_field(self, "probability", probability)
-        set_field(self, "threshold", threshold)
-        set_field(self, "error", error)
-        set_field(self, "explanation", explanation)
-        set_field(self, "alternative", alternative)
-        set_field(self, "would_be", would_be)
-        set_field(self, "answered_by", answered_by)
-        set_field(self, "verdict", verdict)
-        set_field(self, "repeated", repeated)
-        set_field(self, "latency", latency)
-        set_field(self, "key", key)
-        set_field(self, "call_id", call_id)
+    reason: str = ""
+    rule: str = ""
+    probability: float = nan
+    threshold: float = nan
+    error: str = ""
+    explanation: str = ""
+    alternative: str = ""
+    would_be: Intervention | None = None
+    answered_by: str = ""
+    verdict: Verdict | None = None
+    repeated: bool = False
+    latency: float = 0.0
+    key: str = ""
+    call_id: str = ""
 
     @property
     def allowed(self) -> bool:
@@ -135,6 +85,23 @@ class Decision(Value):
     def asks(self) -> bool:
         """Whether a person has to agree before the call is made."""
         return self.intervention is Intervention.ASK
+
+    def kept(self) -> Decision:
+        """Return what is remembered of it, and given again to the same call.
+
+        Texts are of bounded length; the finding stays with what a person has yet to decide.
+        """
+        return replace(
+            self,
+            reason=writable(self.reason[:MAX_TEXT]),
+            rule=writable(self.rule[:MAX_TEXT]),
+            error=writable(self.error[:MAX_TEXT]),
+            alternative=writable(self.alternative[:MAX_TEXT]),
+            answered_by=writable(self.answered_by[:MAX_TEXT]),
+            explanation=writable(self.explanation[:MAX_TEXT]) if self.asks else "",
+            verdict=self.verdict if self.asks else None,
+            latency=0.0,
+        )
 
     def __str__(self) -> str:
         return f"{self.intervention.value}: {self.reason}" if self.reason else self.intervention.value

@@ -18,12 +18,13 @@ from hashlib import sha256
 from json.encoder import encode_basestring_ascii as _quoted
 from math import isfinite
 from time import monotonic, time
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from safetydrift.errors import DecisionLogError
 from safetydrift.monitor.verdict import Intervention
-from safetydrift.value import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
@@ -240,7 +241,7 @@ class DecisionLog:
             self.close()
 
 
-class Verification(Value):
+class Verification(Struct, frozen=True, gc=False):
     """What `verify` found.
 
     Parameters
@@ -257,17 +258,11 @@ class Verification(Value):
         Whether the last line is torn and not sealed yet: the file's last writer was killed.
     """
 
-    __slots__ = ("digest", "problems", "records", "sealed", "torn")
     records: int
     digest: str
     problems: tuple[tuple[int, str], ...]
     sealed: int
     torn: bool
-
-    def __init__(
-        self, records: int, digest: str, problems: tuple[tuple[int, str], ...], sealed: int, torn: bool
-    ) -> None:
-        self._fill(records=records, digest=digest, problems=problems, sealed=sealed, torn=torn)
 
     @property
     def holds(self) -> bool:

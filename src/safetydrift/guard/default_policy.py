@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.guard.policy import GuardPolicy, Rule
 from safetydrift.monitor.verdict import Intervention
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.states.space import StateSpace
 

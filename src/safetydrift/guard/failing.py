@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from time import perf_counter
+from typing import TYPE_CHECKING
 
-from safetydrift.errors import LostStateError, SafetyDriftError
+from safetydrift.errors import SafetyDriftError
 from safetydrift.guard.decision import Decision
 from safetydrift.monitor.verdict import Intervention
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.guard.policy import GuardPolicy
     from safetydrift.guard.redacting import Redactor
@@ -59,12 +59,7 @@ class Failures:
         self, policy: GuardPolicy, key: str, call_id: str, digest: str, problem: BaseException, started: float
     ) -> Decision:
         """Return, and remember, the decision about a call whose judgement ended in an error."""
-        if isinstance(problem, LostStateError):
-            outcome, rule = policy.on_lost_state, "on_lost_state"
-        elif isinstance(problem, TimeoutError):
-            outcome, rule = policy.on_timeout, "on_timeout"
-        else:
-            outcome, rule = policy.on_error, "on_error"
+        outcome, rule = policy.outcome_of(problem)
         error = self._told(problem)
         would_be = None
         if policy.shadow and outcome is not Intervention.ALLOW:

@@ -11,10 +11,10 @@ import json
 import os
 from collections import deque
 from math import nan
+from typing import TYPE_CHECKING
 
 from safetydrift.guard.decision_log import MAX_LINE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from os import PathLike
     from typing import Any, BinaryIO, Self

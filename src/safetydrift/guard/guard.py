@@ -9,6 +9,9 @@ says so in as many words.
 from __future__ import annotations
 
 from time import perf_counter
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from safetydrift.errors import LostStateError, SafetyDriftError
 from safetydrift.guard.asking import MAX_SHOWN, Answer, Question, answered
@@ -27,7 +30,6 @@ from safetydrift.guard.values import as_text, call_digest, plain_call
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.verdict import Intervention
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from os import PathLike
@@ -432,7 +434,7 @@ class Guard(AsyncGuard):
             digest = call_digest(call)
             failed = self._failures.before(key, call_id, digest) if self._failures else None
             if failed is not None:
-                return failed.replace(repeated=True), call_id
+                return replace(failed, repeated=True), call_id
             decision, position = self._judged(key, call, call_id, digest, policy, started)
         except Exception as problem:  # noqa: BLE001  # whatever it is, the policy says what becomes of the call
             decision = self._failures.decide(self._policy, key, call_id, digest, problem, started)
@@ -452,7 +454,7 @@ class Guard(AsyncGuard):
                 call_id = call_id or f"#{session.proposals + 1}"
                 given = session.answers.get(call_id)
                 if given is not None and given.digest == digest:
-                    return given.decision.replace(repeated=True), session.position
+                    return replace(given.decision, repeated=True), session.position
                 names = [call_id if one.key == key else _rolled(key, call_id) for one, _ in read]
                 judged = [
                     judging.judge(one, call, name, policy) for (one, _), name in zip(read, names, strict=True)
@@ -520,7 +522,7 @@ class Guard(AsyncGuard):
         if unjudged is not None:
             digest, decision = unjudged
             if not decision.asks:
-                return decision.replace(repeated=True)
+                return replace(decision, repeated=True)
             decision = after_asking(decision, outcome, approved, by)
             self._failures.keep(decision, digest)
             return self._recorded(decision)
@@ -532,7 +534,7 @@ class Guard(AsyncGuard):
                 raise LostStateError(key)
             final.clear()
             if not given.decision.asks:
-                final.append(given.decision.replace(repeated=True))
+                final.append(replace(given.decision, repeated=True))
                 return
             final.append(after_asking(given.decision, outcome, approved, by))
             session.remember(call_id, answer_of(final[0], given.digest))

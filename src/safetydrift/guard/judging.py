@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from math import isnan, nan
 from time import perf_counter
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from safetydrift.guard.decision import Decision
-from safetydrift.guard.policy import STRICTNESS, Call
+from safetydrift.guard.policy import STRICTNESS, Call, Finding
 from safetydrift.guard.safer import safer_tool
 from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, Given, Reservation
-from safetydrift.monitor.verdict import Intervention
+from safetydrift.monitor.session import TrajectoryState
+from safetydrift.monitor.verdict import Intervention, Verdict
+from safetydrift.states.effect import Effect
 from safetydrift.states.trajectory import Move
 from safetydrift.trace import Step, ToolCall
-from safetydrift.value import Value, set_field
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from safetydrift.guard.policy import Finding, GuardPolicy
+    from safetydrift.guard.policy import GuardPolicy
     from safetydrift.guard.redacting import Redactor
     from safetydrift.guard.session import Session
     from safetydrift.monitor.lookup import LookupMonitor
-    from safetydrift.monitor.session import TrajectoryState
-    from safetydrift.monitor.verdict import Verdict
-    from safetydrift.states.effect import Effect
 
 MAX_TOOLS = 512
 """Names of tools that a run is remembered to have used; there is no reason to have more."""
@@ -38,7 +39,7 @@ _ADVICE = {
 }
 
 
-class Judgement(Value):
+class Judgement(Struct, frozen=True, gc=False):
     """What one session makes of a call.
 
     Parameters
@@ -53,17 +54,10 @@ class Judgement(Value):
         The finding about it.
     """
 
-    __slots__ = ("effect", "found", "position", "verdict")
     found: Finding
     position: TrajectoryState
     effect: Effect
     verdict: Verdict
-
-    def __init__(self, found: Finding, position: TrajectoryState, effect: Effect, verdict: Verdict) -> None:
-        set_field(self, "found", found)
-        set_field(self, "position", position)
-        set_field(self, "effect", effect)
-        set_field(self, "verdict", verdict)
 
 
 class Judging:
@@ -114,7 +108,7 @@ class Judging:
                 move = Move(reservation.tool, index, index, effect.kinds, sources=effect.sources)
                 position = self.monitor.follow(position, move)
                 if position.history is not history:
-                    position = position.replace(history=history)
+                    position = replace(position, history=history)
         return position
 
     def decide(  # noqa: PLR0917  # a decision holds all of it, and copying one costs more than making it
@@ -176,7 +170,7 @@ class Judging:
             oldest = next(iter(reserved))
             self.fold(session, reserved.pop(oldest), None, None)
             session.settle(oldest, CONFIRMED)
-        reserved[under] = Reservation(call.name, effect)
+        reserved[under] = Reservation(call.name, replace(effect, reasons=(), destinations=()))
 
     def fold(
         self,
@@ -199,7 +193,7 @@ class Judging:
         before = session.position
         after, verdict = self.monitor.check(before, Step(call, result, error), effect)
         if after.past is not None and before.past is not None and len(after.past.tools) > MAX_TOOLS:
-            after = after.replace(past=after.past._replace(tools=before.past.tools))
+            after = replace(after, past=after.past._replace(tools=before.past.tools))
             verdict = self.monitor.verdict(after)
         session.position = after
         return verdict
@@ -209,16 +203,16 @@ def on_the_same_task(begun: TrajectoryState, whole: Session) -> TrajectoryState:
     """Return the beginning of a run that is a part of another one and works on the same task."""
     there = whole.position
     if begun.history is not None and there.history is not None:
-        heard = there.history.replace(own=(), foreign=(), instructed=(), sensitive=())
-        begun = begun.replace(history=heard)
+        heard = replace(there.history, own=(), foreign=(), instructed=(), sensitive=())
+        begun = replace(begun, history=heard)
     if begun.past is not None and there.past is not None:
-        begun = begun.replace(past=begun.past._replace(task_words=there.past.task_words))
+        begun = replace(begun, past=begun.past._replace(task_words=there.past.task_words))
     return begun
 
 
 def answer_of(decision: Decision, digest: str) -> Given:
     """Return what is remembered of a decision that was just made."""
-    return Given(digest, decision, REFUSED if decision.refused else OPEN)
+    return Given(digest, decision.kept(), REFUSED if decision.refused else OPEN)
 
 
 def after_asking(decision: Decision, outcome: Intervention, approved: bool | None, by: str) -> Decision:
@@ -237,7 +231,7 @@ def after_asking(decision: Decision, outcome: Intervention, approved: bool | Non
         reason = f"Nobody answered when asked about this call, so it is refused. {decision.reason}"
     else:
         reason = f"A person was asked and said no. Do not try to get around this. {decision.reason}"
-    return decision.replace(intervention=outcome, reason=reason.strip(), answered_by=by, repeated=False)
+    return replace(decision, intervention=outcome, reason=reason.strip(), answered_by=by, repeated=False)
 
 
 def _reason(call: ToolCall, judged: Judgement, alternative: str) -> str:

@@ -8,11 +8,11 @@ the whole to the part.
 from __future__ import annotations
 
 from _thread import allocate_lock
+from typing import TYPE_CHECKING
 
 from safetydrift.errors import LostStateError, SafetyDriftError, StoreError
 from safetydrift.guard.session import Session
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _thread import LockType
     from collections.abc import Callable, Sequence

@@ -8,21 +8,21 @@ without such rules goes by the threshold that was fitted with the model, and ask
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from math import isnan, nan
+from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.effects.catalogue.globs import Globs
-from safetydrift.monitor.verdict import Basis, Intervention
-from safetydrift.value import Value, set_field
+from safetydrift.errors import LostStateError
+from safetydrift.monitor.verdict import Basis, Intervention, Verdict
+from safetydrift.states.effect import Effect
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from typing import Any
-
     from safetydrift.monitor.policy import Policy
-    from safetydrift.monitor.verdict import Verdict
-    from safetydrift.states.effect import Effect
     from safetydrift.states.space import StateSpace
 
 SEVERITIES = ("low", "medium", "high", "critical")
@@ -59,7 +59,7 @@ DEFAULT_TIMEOUT = 5.0
 DEFAULT_ASK_TIMEOUT = 300.0
 
 
-class Call(Value):
+class Call(Struct, frozen=True, gc=False):
     """What rules look at.
 
     Parameters
@@ -74,25 +74,14 @@ class Call(Value):
         The probability of a violation within the horizon from where the run stands without it; nan where unknown.
     """
 
-    __slots__ = ("category", "effect", "standing", "tool", "verdict")
     tool: str
     category: str
     effect: Effect
     verdict: Verdict
-    standing: float
-
-    def __init__(
-        self, tool: str, category: str, effect: Effect, verdict: Verdict, standing: float = nan
-    ) -> None:
-        # One is made for every call, and so is a finding.
-        set_field(self, "tool", tool)
-        set_field(self, "category", category)
-        set_field(self, "effect", effect)
-        set_field(self, "verdict", verdict)
-        set_field(self, "standing", standing)
+    standing: float = nan
 
 
-class Finding(Value):
+class Finding(Struct, frozen=True, gc=False):
     """What a policy makes of a call.
 
     Parameters
@@ -107,22 +96,13 @@ class Finding(Value):
         What the rule compares the probability with; nan if nothing.
     """
 
-    __slots__ = ("intervention", "reason", "rule", "threshold")
     intervention: Intervention
     rule: str
-    reason: str
-    threshold: float
-
-    def __init__(
-        self, intervention: Intervention, rule: str, reason: str = "", threshold: float = nan
-    ) -> None:
-        set_field(self, "intervention", intervention)
-        set_field(self, "rule", rule)
-        set_field(self, "reason", reason)
-        set_field(self, "threshold", threshold)
+    reason: str = ""
+    threshold: float = nan
 
 
-class Rule(Value):
+class Rule(Struct, frozen=True, gc=False):
     """Conditions, all of which have to hold, and what is done then. A condition that is not given always holds.
 
     Parameters
@@ -152,85 +132,32 @@ class Rule(Value):
         What the model is told.
     """
 
-    __slots__ = (
-        "categories",
-        "effects",
-        "globs",
-        "kinds",
-        "name",
-        "proposal",
-        "reason",
-        "risk",
-        "severity",
-        "standing",
-        "then",
-        "tools",
-    )
     then: Intervention
-    name: str
-    tools: tuple[str, ...]
-    globs: Globs
-    categories: tuple[str, ...]
-    kinds: tuple[str, ...]
-    severity: str
-    effects: tuple[tuple[str, str], ...]
-    risk: str
-    proposal: float
-    standing: float
-    reason: str
+    name: str = ""
+    tools: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    severity: str = ""
+    effects: Mapping[str, str] = field(default_factory=dict)
+    risk: str = ""
+    proposal: float | None = None
+    standing: float | None = None
+    reason: str = ""
 
-    def __init__(
-        self,
-        then: Intervention,
-        *,
-        name: str = "",
-        tools: tuple[str, ...] = (),
-        categories: tuple[str, ...] = (),
-        kinds: tuple[str, ...] = (),
-        severity: str = "",
-        effects: Mapping[str, str] | tuple[tuple[str, str], ...] = (),
-        risk: str = "",
-        proposal: float = nan,
-        standing: float = nan,
-        reason: str = "",
-    ) -> None:
-        unknown = [kind for kind in kinds if kind not in KINDS]
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        unknown = [kind for kind in self.kinds if kind not in KINDS]
         if unknown:
             raise ValueError(f"there is no kind {unknown[0]!r}; there are {', '.join(KINDS)}")
-        if severity and severity not in SEVERITIES:
-            raise ValueError(f"there is no severity {severity!r}; there are {', '.join(SEVERITIES)}")
-        for threshold in (proposal, standing):
-            if not (isnan(threshold) or 0.0 <= threshold <= 1.0):
+        if self.severity and self.severity not in SEVERITIES:
+            raise ValueError(f"there is no severity {self.severity!r}; there are {', '.join(SEVERITIES)}")
+        for threshold in (self.proposal, self.standing):
+            if threshold is not None and not 0.0 <= threshold <= 1.0:
                 raise ValueError(f"a threshold is a probability between 0 and 1, got {threshold}")
-        self._fill(
-            then=then,
-            name=name,
-            tools=tuple(tools),
-            categories=tuple(categories),
-            kinds=tuple(kinds),
-            severity=severity,
-            effects=effects if isinstance(effects, tuple) else tuple(sorted(effects.items())),
-            risk=risk,
-            proposal=proposal,
-            standing=standing,
-            reason=reason,
-            globs=Globs(tools, fold=True),
-        )
-
-    def _fields(self) -> tuple[Any, ...]:
-        # Absent thresholds are nan, which equals nothing; two rules that say the same are the same.
-        return tuple([str(getattr(self, name)) for name in self.__slots__ if name != "globs"])
-
-    def replace(self, **changes: Any) -> Rule:
-        """Return a copy in which the named fields have other values."""
-        return Rule(**{name: getattr(self, name) for name in self.__slots__ if name != "globs"} | changes)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _rule, ({name: getattr(self, name) for name in self.__slots__ if name != "globs"},)
 
     def holds(self, call: Call, policy: GuardPolicy, space: StateSpace) -> bool:
         """Return whether all its conditions hold for a call."""
-        if self.tools and call.tool not in self.globs:
+        if self.tools and call.tool not in _globs(self.tools):
             return False
         if self.categories and call.category not in self.categories:
             return False
@@ -246,7 +173,7 @@ class Rule(Value):
     def _reached(self, call: Call, space: StateSpace) -> bool:
         if self.risk and space.risks.index(call.verdict.risk) < space.risks.index(self.risk):
             return False
-        for name, level in self.effects:
+        for name, level in self.effects.items():
             levels = next(dimension.levels for dimension in space.dimensions if dimension.name == name)
             if levels.index(call.effect[name]) < levels.index(level):
                 return False
@@ -254,7 +181,10 @@ class Rule(Value):
 
     def _likely(self, call: Call) -> bool:
         # A comparison with nan is false, so what is not known is never below a threshold.
-        return not (call.verdict.probability < self.proposal or call.standing < self.standing)
+        return not (
+            (self.proposal is not None and call.verdict.probability < self.proposal)
+            or (self.standing is not None and call.standing < self.standing)
+        )
 
     def covers(self, other: Rule) -> bool:
         """Return whether it is plain that this rule holds whenever another one does."""
@@ -271,8 +201,8 @@ class Rule(Value):
         )
         return (
             same
-            and _lower(self.proposal) <= _lower(other.proposal)
-            and _lower(self.standing) <= _lower(other.standing)
+            and (self.proposal or 0.0) <= (other.proposal or 0.0)
+            and (self.standing or 0.0) <= (other.standing or 0.0)
         )
 
     def check(self, space: StateSpace, where: str) -> None:
@@ -286,7 +216,7 @@ class Rule(Value):
         if self.risk and self.risk not in space.risks:
             raise ValueError(f"{where}: there is no risk {self.risk!r}; there are {', '.join(space.risks)}")
         dimensions = {dimension.name: dimension.levels for dimension in space.dimensions}
-        for name, level in self.effects:
+        for name, level in self.effects.items():
             if name not in dimensions:
                 raise ValueError(
                     f"{where}: there is no dimension {name!r}; there are {', '.join(dimensions)}"
@@ -297,7 +227,7 @@ class Rule(Value):
                 )
 
 
-class GuardPolicy(Value):
+class GuardPolicy(Struct, frozen=True, gc=False):
     """When a guard intervenes, how, and what becomes of a call that it cannot judge.
 
     Parameters
@@ -324,7 +254,7 @@ class GuardPolicy(Value):
         Only record what would be done; every call goes ahead.
     on_error, on_timeout, on_lost_state
         What becomes of a call when the guard itself fails, takes too long, or has lost the state of the run:
-        BLOCK, ASK or ALLOW.
+        BLOCK, ASK or ALLOW. What is not given is as `on_error`.
     on_unanswered
         What becomes of a call about which a person should be asked and nobody answers: BLOCK or ALLOW.
     timeout, ask_timeout
@@ -336,103 +266,46 @@ class GuardPolicy(Value):
         If a part cannot mean anything.
     """
 
-    __slots__ = (
-        "always_allow",
-        "always_ask",
-        "ask_odds",
-        "ask_timeout",
-        "name",
-        "never",
-        "on_error",
-        "on_lost_state",
-        "on_timeout",
-        "on_unanswered",
-        "otherwise",
-        "severities",
-        "shadow",
-        "timeout",
-        "unseen",
-        "when",
-    )
-    name: str
-    never: tuple[Rule, ...]
-    always_ask: tuple[Rule, ...]
-    always_allow: tuple[str, ...]
-    when: tuple[Rule, ...]
-    otherwise: Intervention
-    ask_odds: float
-    unseen: Intervention | None
-    severities: tuple[tuple[str, str], ...]
-    shadow: bool
-    on_error: Intervention
-    on_timeout: Intervention
-    on_lost_state: Intervention
-    on_unanswered: Intervention
-    timeout: float
-    ask_timeout: float
+    name: str = "default"
+    never: tuple[Rule, ...] = ()
+    always_ask: tuple[Rule, ...] = ()
+    always_allow: tuple[str, ...] = ()
+    when: tuple[Rule, ...] = ()
+    otherwise: Intervention = Intervention.ASK
+    ask_odds: float = DEFAULT_ASK_ODDS
+    unseen: Intervention | None = None
+    severities: Mapping[str, str] = field(default_factory=dict)
+    shadow: bool = False
+    on_error: Intervention = Intervention.BLOCK
+    on_timeout: Intervention | None = None
+    on_lost_state: Intervention | None = None
+    on_unanswered: Intervention = Intervention.BLOCK
+    timeout: float = DEFAULT_TIMEOUT
+    ask_timeout: float = DEFAULT_ASK_TIMEOUT
 
-    def __init__(
-        self,
-        name: str = "default",
-        *,
-        never: tuple[Rule, ...] = (),
-        always_ask: tuple[Rule, ...] = (),
-        always_allow: tuple[str, ...] = (),
-        when: tuple[Rule, ...] = (),
-        otherwise: Intervention = Intervention.ASK,
-        ask_odds: float = DEFAULT_ASK_ODDS,
-        unseen: Intervention | None = None,
-        severities: Mapping[str, str] | tuple[tuple[str, str], ...] = (),
-        shadow: bool = False,
-        on_error: Intervention = Intervention.BLOCK,
-        on_timeout: Intervention | None = None,
-        on_lost_state: Intervention | None = None,
-        on_unanswered: Intervention = Intervention.BLOCK,
-        timeout: float = DEFAULT_TIMEOUT,
-        ask_timeout: float = DEFAULT_ASK_TIMEOUT,
-    ) -> None:
-        severities = severities if isinstance(severities, tuple) else tuple(sorted(severities.items()))
-        for kind, severity in severities:
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        for kind, severity in self.severities.items():
             if kind not in KINDS or severity not in SEVERITIES:
                 raise ValueError(f"{kind!r} = {severity!r} is no severity of a kind")
-        on_timeout = on_error if on_timeout is None else on_timeout
-        on_lost_state = on_error if on_lost_state is None else on_lost_state
-        for outcome in (on_error, on_timeout, on_lost_state):
-            if outcome not in OUTCOMES:
+        for outcome in (self.on_error, self.on_timeout, self.on_lost_state):
+            if outcome is not None and outcome not in OUTCOMES:
                 raise ValueError(
                     f"a call that cannot be judged is blocked, asked about or allowed, not {outcome.value!r}"
                 )
-        if on_unanswered not in {Intervention.BLOCK, Intervention.ALLOW}:
+        if self.on_unanswered not in {Intervention.BLOCK, Intervention.ALLOW}:
             raise ValueError(
-                f"a question that nobody answers blocks or allows, it does not {on_unanswered.value!r}"
+                f"a question that nobody answers blocks or allows, it does not {self.on_unanswered.value!r}"
             )
-        if not 0.0 < ask_odds <= 1.0:
-            raise ValueError(f"ask_odds is a share above 0 and up to 1, got {ask_odds}")
-        for seconds in (timeout, ask_timeout):
+        if not 0.0 < self.ask_odds <= 1.0:
+            raise ValueError(f"ask_odds is a share above 0 and up to 1, got {self.ask_odds}")
+        for seconds in (self.timeout, self.ask_timeout):
             if not 0.0 < seconds < 1e6:  # noqa: PLR2004  # more than eleven days is no bound
                 raise ValueError(f"a time limit is a positive number of seconds, got {seconds}")
-        self._fill(
-            name=name,
-            never=tuple(never),
-            always_ask=tuple(always_ask),
-            always_allow=tuple(always_allow),
-            when=tuple(when),
-            otherwise=otherwise,
-            ask_odds=ask_odds,
-            unseen=unseen,
-            severities=severities,
-            shadow=shadow,
-            on_error=on_error,
-            on_timeout=on_timeout,
-            on_lost_state=on_lost_state,
-            on_unanswered=on_unanswered,
-            timeout=timeout,
-            ask_timeout=ask_timeout,
-        )
 
     def severity(self, kinds: tuple[str, ...]) -> str:
         """Return how bad the worst of some kinds of violation would be; ``"low"`` for none."""
-        own = dict(self.severities)
+        own = self.severities
         return max([own.get(kind) or SEVERITY_OF[kind] for kind in kinds] or ["low"], key=SEVERITIES.index)
 
     @property
@@ -440,7 +313,7 @@ class GuardPolicy(Value):
         """Whether a rule looks at where the run stands before the call."""
         for rules in (self.never, self.always_ask, self.when):
             for rule in rules:
-                if not isnan(rule.standing):
+                if rule.standing is not None:
                     return True
         return False
 
@@ -448,7 +321,15 @@ class GuardPolicy(Value):
     def opens_on_failure(self) -> tuple[str, ...]:
         """The settings by which a call that could not be judged goes ahead; empty for a policy that fails closed."""
         names = ("on_error", "on_timeout", "on_lost_state", "on_unanswered")
-        return tuple([name for name in names if getattr(self, name) is Intervention.ALLOW])
+        return tuple([name for name in names if (getattr(self, name) or self.on_error) is Intervention.ALLOW])
+
+    def outcome_of(self, problem: BaseException) -> tuple[Intervention, str]:
+        """Return what becomes of a call whose judgement ended in an error, and the setting that says so."""
+        if isinstance(problem, LostStateError):
+            return self.on_lost_state or self.on_error, "on_lost_state"
+        if isinstance(problem, TimeoutError):
+            return self.on_timeout or self.on_error, "on_timeout"
+        return self.on_error, "on_error"
 
     def check(self, space: StateSpace) -> None:
         """Check that what the rules name exists in a state space.
@@ -501,8 +382,8 @@ class GuardPolicy(Value):
         if found is None:
             return Finding(Intervention.ALLOW, NO_RULE)
         rule, name = found
-        threshold = rule.standing if isnan(rule.proposal) else rule.proposal
-        return Finding(rule.then, name, rule.reason, threshold)
+        threshold = rule.standing if rule.proposal is None else rule.proposal
+        return Finding(rule.then, name, rule.reason, nan if threshold is None else threshold)
 
     def _by_model(self, verdict: Verdict, model: Policy) -> Finding:
         threshold = model.pending_threshold
@@ -525,12 +406,9 @@ def _first(
     return None
 
 
-def _lower(threshold: float) -> float:
-    return 0.0 if isnan(threshold) else threshold
-
-
-def _rule(fields: dict[str, Any]) -> Rule:
-    return Rule(**fields)
+@lru_cache(256)
+def _globs(patterns: tuple[str, ...]) -> Globs:
+    return Globs(patterns, fold=True)
 
 
 def strictest(*interventions: Intervention) -> Intervention:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from math import nan
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from safetydrift.effects.catalogue.plain import Entry, table
 from safetydrift.errors import PolicyFileError
 from safetydrift.guard.policy import GuardPolicy, Rule
 from safetydrift.monitor.verdict import Intervention
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike
@@ -185,7 +184,7 @@ def _rule(part: Entry, then: Intervention | None) -> Rule:
         "proposal": _threshold(part, "proposal"),
         "standing": _threshold(part, "standing"),
     }
-    if then is not None and not any(value for value in conditions.values() if value == value):  # noqa: PLR0124
+    if then is not None and not any(value or value == 0.0 for value in conditions.values()):
         raise PolicyFileError(
             f"{part.where}: a rule without a condition holds for every call; write tools = ['*']"
         )
@@ -197,9 +196,9 @@ def _rule(part: Entry, then: Intervention | None) -> Rule:
     return rule
 
 
-def _threshold(part: Entry, key: str) -> float:
+def _threshold(part: Entry, key: str) -> float | None:
     found = part.get(key)
-    return nan if found is None else _number(found, f"{part.where}: {key}")
+    return None if found is None else _number(found, f"{part.where}: {key}")
 
 
 def _number(value: Any, where: str) -> float:

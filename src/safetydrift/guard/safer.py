@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from math import isnan
+from typing import TYPE_CHECKING
 
 from safetydrift.guard.policy import Call
 from safetydrift.monitor.verdict import Intervention
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 from _thread import allocate_lock
 from math import isfinite
 from time import time_ns
+from typing import TYPE_CHECKING
 
 from safetydrift._version import __version__
 from safetydrift.errors import MissingExtraError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
+from safetydrift.states.task_words import writable
 from safetydrift.trace import ToolCall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
@@ -21,12 +22,13 @@ def plain_call(call: ToolCall) -> ToolCall:
     """Return a call whose name is a text of reasonable length and whose arguments are a table."""
     name: Any = call.name
     args: Any = call.args
-    if type(name) is str and len(name) <= MAX_NAME and (type(args) is dict or isinstance(args, Mapping)):
+    table = type(args) is dict or isinstance(args, Mapping)
+    if type(name) is str and len(name) <= MAX_NAME and table and writable(name) == name:
         return call
     malformed = call.malformed
-    if not isinstance(args, Mapping):
+    if not table:
         args, malformed = {}, malformed or "arguments that are no table"
-    name = str(name)
+    name = writable(str(name))
     if len(name) > MAX_NAME:
         name = f"{name[:MAX_NAME]}..{_digest(name)}"
     return ToolCall(name, args, call.id, malformed, call.hints)

@@ -11,6 +11,8 @@ import json
 import os
 import sys
 
+from msgspec.structs import replace
+
 from safetydrift.monitor.verdict import Intervention
 
 TYPE_CHECKING = False
@@ -234,7 +236,7 @@ def for_developers(policy: GuardPolicy) -> GuardPolicy:
     leaving = Rule(
         Intervention.ASK, kinds=("credential_leak",), reason="this would take credentials to another host"
     )
-    return policy.replace(name="claude-code", always_ask=(*policy.always_ask, leaving))
+    return replace(policy, name="claude-code", always_ask=(*policy.always_ask, leaving))
 
 
 def state_folder() -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
+from msgspec import Struct
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import CatalogueError
 from safetydrift.states.effect import Effect
-from safetydrift.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +39,7 @@ class AnswerError(ValueError):
     """A reply that is no answer. The message says why and holds nothing of the reply."""
 
 
-class Answer(Value):
+class Answer(Struct, frozen=True, gc=False, kw_only=True):
     """What a judge said of one call.
 
     Parameters
@@ -60,38 +60,14 @@ class Answer(Value):
         Tokens of the requests that led here: in, out.
     """
 
-    __slots__ = ("confidence", "external", "kinds", "levels", "model", "prompt", "reason", "usage")
     levels: tuple[tuple[str, str], ...]
-    kinds: tuple[str, ...]
-    external: bool
+    kinds: tuple[str, ...] = ()
+    external: bool = False
     reason: str
     confidence: float
     model: str
     prompt: str
-    usage: tuple[int, int]
-
-    def __init__(
-        self,
-        levels: tuple[tuple[str, str], ...],
-        *,
-        kinds: tuple[str, ...] = (),
-        external: bool = False,
-        reason: str,
-        confidence: float,
-        model: str,
-        prompt: str,
-        usage: tuple[int, int] = (0, 0),
-    ) -> None:
-        self._fill(
-            levels=levels,
-            kinds=kinds,
-            external=external,
-            reason=reason,
-            confidence=confidence,
-            model=model,
-            prompt=prompt,
-            usage=usage,
-        )
+    usage: tuple[int, int] = (0, 0)
 
     def effect(self) -> Effect:
         """Return the effect that the judge saw."""

@@ -77,7 +77,7 @@ class _Line(msgspec.Struct, forbid_unknown_fields=True):
         if not (self.reason + self.model).isprintable():
             raise AnswerError("its reason or model holds characters that do not show")
         return Answer(
-            check_levels(self.levels, scales),
+            levels=check_levels(self.levels, scales),
             kinds=tuple(self.kinds),
             external=self.external,
             reason=self.reason,

@@ -7,11 +7,12 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from safetydrift.errors import JudgeError, JudgeSettingsError, MissingExtraError
 from safetydrift.judge.answer import MAX_REPLY
 from safetydrift.judge.prompt import TOOL, TOOL_DESCRIPTION
 from safetydrift.judge.settings import ANTHROPIC, COMPATIBLE, KEY_VARIABLES
-from safetydrift.value import Value
 
 if TYPE_CHECKING:
     import httpx2
@@ -56,7 +57,7 @@ class HopelessError(JudgeError):
     """The endpoint knows neither the key nor the model, so that no other call would fare better."""
 
 
-class Told(Value):
+class Told(Struct, frozen=True, gc=False):
     """What came back.
 
     Attributes
@@ -67,12 +68,8 @@ class Told(Value):
         Tokens used: in, out. Zero where the endpoint does not say.
     """
 
-    __slots__ = ("text", "tokens")
     text: str
     tokens: tuple[int, int]
-
-    def __init__(self, text: str, tokens: tuple[int, int]) -> None:
-        self._fill(text=text, tokens=tokens)
 
 
 class Endpoint:

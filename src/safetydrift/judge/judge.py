@@ -298,7 +298,7 @@ class Judge:
     def _read(self, text: str, put: Put, used: tuple[int, int]) -> Answer:
         reply = read_reply(text, put.seen, self.prompt.scales)
         return Answer(
-            tuple(sorted(reply.levels.items())),
+            levels=tuple(sorted(reply.levels.items())),
             kinds=tuple(reply.kinds),
             external=reply.external,
             reason=reply.reason,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec.structs import replace
+
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.effects.catalogue.scales import join, overlay
 from safetydrift.effects.labeler import Labeler
@@ -155,7 +157,8 @@ class JudgedLabeler(Labeler):
         leak = self.catalogue.leaks.get(scales.level(ranks, "data"))
         if leaves and leak is not None:
             kinds.add(leak)
-        return found.replace(
+        return replace(
+            found,
             levels=scales.pairs(ranks),
             source=answer.source,
             reasons=(*answer.reasons, *found.reasons),

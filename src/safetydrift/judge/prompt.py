@@ -8,11 +8,12 @@ from hashlib import sha256
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from safetydrift.errors import JudgeError
 from safetydrift.judge.definitions import KINDS, LEVELS, default_scales, require_definitions
 from safetydrift.judge.question import MAX_RESULT, MAX_TASK, excerpt, leaves
 from safetydrift.judge.redaction import names_a_secret, remark
-from safetydrift.value import Value
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,7 +65,7 @@ TOOL = "report_effect"
 TOOL_DESCRIPTION = "Report what the call does."
 
 
-class Put(Value):
+class Put(Struct, frozen=True, gc=False):
     """A question as it is put to a model.
 
     Attributes
@@ -75,12 +76,8 @@ class Put(Value):
         Every text of the call that the message shows, each on one line.
     """
 
-    __slots__ = ("seen", "text")
     text: str
     seen: tuple[str, ...]
-
-    def __init__(self, text: str, seen: tuple[str, ...]) -> None:
-        self._fill(text=text, seen=seen)
 
     def again(self, why: str) -> str:
         """Return the message with the reason why the reply to it was refused."""

@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
+
 from safetydrift.errors import JudgeError
-from safetydrift.value import Value
+from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from safetydrift.trace import ToolCall
 
 MAX_RESULT = 4000
 """Characters of a result that count; of a longer one its beginning and end."""
@@ -24,7 +25,7 @@ MAX_ARGUMENTS = 1 << 20
 _LONG_KEY = 20
 
 
-class Question(Value):
+class Question(Struct, frozen=True, gc=False):
     """A call to be judged.
 
     Parameters
@@ -37,13 +38,9 @@ class Question(Value):
         What the agent was asked to do, where that is known.
     """
 
-    __slots__ = ("call", "result", "task")
     call: ToolCall
-    result: str | None
-    task: str
-
-    def __init__(self, call: ToolCall, result: str | None = None, task: str = "") -> None:
-        self._fill(call=call, result=result, task=task)
+    result: str | None = None
+    task: str = ""
 
     def digest(self, model: str, prompt: str) -> str:
         """Return the SHA-256 of everything the answer depends on, in hexadecimal.

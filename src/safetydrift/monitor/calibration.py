@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from math import floor, inf, isnan, nextafter
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from safetydrift.monitor.lookup import LookupMonitor
 from safetydrift.states.trajectory import VIOLATED, UnknownOnset, observe
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -80,7 +82,8 @@ def suggest_policy(
         pending_peaks.append(
             max((arriving[space.successors(state)[call]] for state, call in proposals), default=0.0)
         )
-    return model.policy.replace(
+    return replace(
+        model.policy,
         threshold=threshold_for_budget(standing_peaks, budget),
         pending_threshold=threshold_for_budget(pending_peaks, budget),
     )

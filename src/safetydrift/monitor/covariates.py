@@ -10,18 +10,19 @@ cells, so a score is a sum of numbers looked up, one per factor. Fitting and liv
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 from zlib import crc32
 
+from msgspec import Meta
+
 from safetydrift.effects.history.sources import N_SOURCES, unpacked
-from safetydrift.errors import SnapshotError, SpaceMismatchError
+from safetydrift.errors import SpaceMismatchError
+from safetydrift.states.bounded import Count, Words
 from safetydrift.states.task_words import WORD_BINS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Move
@@ -93,15 +94,11 @@ KINDS = (
 )
 _BIT = {kind: 1 << position for position, kind in enumerate(KINDS)}
 
-_Fields = namedtuple(  # noqa: PYI024  # typing is not imported beside an agent
-    "_Fields",
-    "steps order_age n_orders order_words task_words tools new_age repeats failures network irreversible flagged "
-    "worst_origin foreign instructed followed closest closeness off_task last before last_effect effect_before "
-    "heard_words",
-)
+_UpTo3 = Annotated[int, Meta(ge=0, le=3)]
+_UpTo4 = Annotated[int, Meta(ge=0, le=4)]
 
 
-class Covariates(_Fields):
+class Covariates(NamedTuple):
     """What of a run's past its safety state does not hold.
 
     Parameters
@@ -131,13 +128,36 @@ class Covariates(_Fields):
         The words that the user has said since the task, himself or through a file that he said the task stands in.
     """
 
-    __slots__ = ()
+    steps: Count
+    order_age: Count
+    n_orders: Count
+    order_words: Words
+    task_words: Words
+    tools: frozenset[str]
+    new_age: Count
+    repeats: Count
+    failures: Count
+    network: Count
+    irreversible: Count
+    flagged: Count
+    worst_origin: _UpTo4
+    foreign: Count
+    instructed: Count
+    followed: Count
+    closest: _UpTo3
+    closeness: _UpTo3
+    off_task: Count
+    last: str
+    before: str
+    last_effect: Count
+    effect_before: Count
+    heard_words: Words
 
     @classmethod
     def start(cls, task_words: Sequence[int] = ()) -> Covariates:
         """Return the covariates of a run that has not made a call yet."""
         return cls(
-            0, LONG_AGO, 0, _NO_WORDS, frozenset(task_words), _NO_WORDS,
+            0, LONG_AGO, 0, _NO_WORDS, frozenset(task_words), frozenset(),
             LONG_AGO, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, "", "", 0, 0, _NO_WORDS,
         )  # fmt: skip
 
@@ -148,26 +168,6 @@ class Covariates(_Fields):
     def hears(self, words: Sequence[int]) -> Covariates:
         """Return the covariates after the user has said something more."""
         return self._replace(heard_words=self.heard_words.union(words)) if words else self
-
-    def snapshot(self) -> list[Any]:
-        """Return the covariates as plain data that JSON can hold."""
-        return [sorted(field) if isinstance(field, frozenset) else field for field in self]
-
-    @classmethod
-    def restore(cls, parts: Any, space: StateSpace) -> Covariates:
-        """Return covariates from what `snapshot` gave.
-
-        Raises
-        ------
-        SnapshotError
-            If it is no such data, or a number is larger than any run could have made it.
-        """
-        if not isinstance(parts, list) or len(parts) != len(cls._fields):
-            raise SnapshotError("not the covariates of a run")
-        for name, part in zip(cls._fields, parts, strict=True):
-            if not _plausible(name, part, space):
-                raise SnapshotError(f"{name!r} is nothing a run could have come to")
-        return cls(*[frozenset(part) if isinstance(part, list) else part for part in parts])
 
 
 _SOURCE_SIZES = (36, 7, 25, 24, 72, 96, 60, 30)
@@ -336,21 +336,6 @@ class Factors:
             12 * worst + change,
             5 * share + worst,
         )
-
-
-_WORDS = frozenset({"order_words", "task_words", "heard_words"})
-_HIGHEST = {"closest": 3, "closeness": 3, "worst_origin": 4}
-
-
-def _plausible(name: str, part: Any, space: StateSpace) -> bool:
-    if name in _WORDS:
-        return isinstance(part, list) and all(type(word) is int and 0 <= word < WORD_BINS for word in part)
-    if name == "tools":
-        return isinstance(part, list) and all(isinstance(tool, str) for tool in part)
-    if name in {"last", "before"}:
-        return isinstance(part, str)
-    highest = space.n_states if "effect" in name else _HIGHEST.get(name)
-    return type(part) is int and part >= 0 and (highest is None or part <= highest)
 
 
 @lru_cache(4096)

@@ -23,12 +23,13 @@ state of an alarm is plain data.
 from __future__ import annotations
 
 from math import exp, inf, isfinite, log, log1p
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from safetydrift.errors import ModelFileError
 from safetydrift.monitor.model import AGGREGATE
-from safetydrift.value import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
@@ -284,7 +285,7 @@ class DriftAlarm:
         )
 
 
-class Driver(Value):
+class Driver(Struct, frozen=True, gc=False):
     """A transition that speaks against the model.
 
     Parameters
@@ -302,7 +303,6 @@ class Driver(Value):
         Its part in the evidence, in natural logarithms.
     """
 
-    __slots__ = ("category", "departures", "expected", "observed", "origin", "target", "weight")
     category: str
     origin: str
     target: str
@@ -310,26 +310,6 @@ class Driver(Value):
     observed: float
     departures: int
     weight: float
-
-    def __init__(  # noqa: PLR0917  # made in one place
-        self,
-        category: str,
-        origin: str,
-        target: str,
-        expected: float,
-        observed: float,
-        departures: int,
-        weight: float,
-    ) -> None:
-        self._fill(
-            category=category,
-            origin=origin,
-            target=target,
-            expected=expected,
-            observed=observed,
-            departures=departures,
-            weight=weight,
-        )
 
     def __str__(self) -> str:
         where = f" ({self.category})" if self.category else ""

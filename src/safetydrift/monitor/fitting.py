@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift._version import __version__
 from safetydrift.errors import CalibrationError, ChainError, HorizonError
@@ -326,17 +327,17 @@ def fit_model(
     fitted = fit_chains(trajectories, space, settings)
     model = build_model(fitted, space, catalogue, Policy(horizon), provenance)
     if settings.soft_categories:
-        model = model.replace(categories=counted(trajectories, fitted.tasks))
+        model = replace(model, categories=counted(trajectories, fitted.tasks))
     if fitted.settings.hazard:
         return _with_hazard(model, trajectories, fitted.settings, threshold, goal), fitted
     if threshold is not None:
-        return model.replace(policy=Policy(horizon, threshold)), fitted
+        return replace(model, policy=Policy(horizon, threshold)), fitted
     budget = fitted.settings.false_alarm_budget
     policy = suggest_policy(model, trajectories, budget, fitted.settings.unknown_onset)
     statement = (
         f"chosen so that at most {budget:.0%} of the training runs without a violation alarm; no guarantee"
     )
-    return model.replace(policy=policy, provenance={**model.provenance, "threshold": statement}), fitted
+    return replace(model, policy=policy, provenance={**model.provenance, "threshold": statement}), fitted
 
 
 def _with_hazard(
@@ -351,19 +352,19 @@ def _with_hazard(
 
     hazard, tried = fit_hazard(trajectories, model.space, settings, model.policy.horizon)
     if threshold is not None:
-        return model.replace(hazard=hazard, policy=Policy(model.policy.horizon, threshold))
+        return replace(model, hazard=hazard, policy=Policy(model.policy.horizon, threshold))
     if goal is not None:
         from safetydrift.monitor.risk_control import with_thresholds  # noqa: PLC0415  # it uses this module
 
-        return with_thresholds(model.replace(hazard=hazard), tried, goal, cross_fitted=True)
+        return with_thresholds(replace(model, hazard=hazard), tried, goal, cross_fitted=True)
     budget, proposals = settings.false_alarm_budget, settings.proposal_budget
     policy = Policy(model.policy.horizon, *tried.thresholds(budget, proposals))
     statement = (
         f"chosen so that at most {budget:.0%} of the training runs without a violation alarm, and {proposals:.0%} at a "
         "proposed call, each scored by a hazard fitted on other tasks; no guarantee"
     )
-    return model.replace(
-        hazard=hazard, policy=policy, provenance={**model.provenance, "threshold": statement}
+    return replace(
+        model, hazard=hazard, policy=policy, provenance={**model.provenance, "threshold": statement}
     )
 
 

@@ -9,6 +9,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import nan
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from safetydrift.monitor.covariates import Covariates, Factors
 from safetydrift.monitor.hazard import Curves, Score, probability
@@ -18,10 +21,9 @@ from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import with_hazard
 from safetydrift.monitor.policy import Bound
 from safetydrift.monitor.verdict import Basis, Intervention
-from safetydrift.states.task_words import bins, task_words
+from safetydrift.states.task_words import bins, task_words, writable
 from safetydrift.states.trajectory import Move
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.effects.history import History
     from safetydrift.effects.labeler import Labeler
@@ -105,8 +107,8 @@ class ForesightMonitor(LookupMonitor):
         if past is None or before is None or later.history is None:
             return later
         if past.steps:
-            return later.replace(past=past.hears(bins(later.history.heard_since(before))))
-        return later.replace(past=past.asked(task_words(text)))
+            return replace(later, past=past.hears(bins(later.history.heard_since(before))))
+        return replace(later, past=past.asked(task_words(text)))
 
     def start(
         self, category: str = AGGREGATE, task: str = "", pipeline: str = "", trust: float = 1.0
@@ -212,7 +214,7 @@ class ForesightMonitor(LookupMonitor):
     # -- inside -----------------------------------------------------------------------------------------
 
     def _with_past(self, state: TrajectoryState, words: tuple[int, ...], pipeline: str) -> TrajectoryState:
-        return state.replace(past=Covariates.start(words), pipeline=self._hazard.marks.of(pipeline))
+        return replace(state, past=Covariates.start(words), pipeline=self._hazard.marks.of(pipeline))
 
     def _after(self, state: TrajectoryState, move: Move, history: History | None) -> TrajectoryState:
         past = None if state.past is None else self._factors.after(state.past, move)
@@ -281,7 +283,8 @@ class ForesightMonitor(LookupMonitor):
         likely = curve[base.horizon]
         low, high = min(bounds[0], likely), max(bounds[1], likely)  # of nan and a number, both give nan
         alarm = self.policy.alarms(likely, basis, pending=pending, high=high)
-        return base.replace(
+        return replace(
+            base,
             probability=likely,
             within=curve,
             eventually=eventually,
@@ -296,4 +299,4 @@ class ForesightMonitor(LookupMonitor):
 
 def _name(call: ToolCall) -> str:
     name: object = call.name
-    return name if isinstance(name, str) else ""
+    return writable(name) if isinstance(name, str) else ""

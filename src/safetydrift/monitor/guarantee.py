@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from math import isfinite
+from math import inf, isfinite
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from safetydrift.errors import ModelFileError
-from safetydrift.value import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -22,7 +23,7 @@ _AIMS = (FALSE_ALARMS, RECALL, COSTS)
 _SUBJECTS = ("standing", "proposal")
 
 
-class Goal(Value):
+class Goal(Struct, frozen=True, gc=False):
     """What thresholds are to be chosen for.
 
     Parameters
@@ -43,35 +44,28 @@ class Goal(Value):
         If a part is out of range.
     """
 
-    __slots__ = ("aim", "confidence", "false_alarm", "limit", "miss")
-    aim: str
-    limit: float
-    confidence: float
-    miss: float
-    false_alarm: float
+    aim: str = FALSE_ALARMS
+    limit: float = 0.0
+    confidence: float = 0.0
+    miss: float = 0.0
+    false_alarm: float = 0.0
 
-    def __init__(
-        self,
-        aim: str = FALSE_ALARMS,
-        *,
-        limit: float = 0.0,
-        confidence: float = 0.0,
-        miss: float = 0.0,
-        false_alarm: float = 0.0,
-    ) -> None:
-        if aim not in _AIMS:
-            raise ValueError(f"no threshold is chosen for {aim!r}; there are {', '.join(_AIMS)}")
-        if aim == COSTS:
-            if not (0.0 < miss < float("inf") and 0.0 < false_alarm < float("inf")):
+    def __post_init__(self) -> None:
+        """Check the parts."""
+        if self.aim not in _AIMS:
+            raise ValueError(f"no threshold is chosen for {self.aim!r}; there are {', '.join(_AIMS)}")
+        if self.aim == COSTS:
+            if not (0.0 < self.miss < inf and 0.0 < self.false_alarm < inf):
                 raise ValueError(
-                    f"costs are above 0, got {miss} for a miss and {false_alarm} for a false alarm"
+                    f"costs are above 0, got {self.miss} for a miss and {self.false_alarm} for a false alarm"
                 )
-        elif not (0.0 < limit < 1.0 and 0.0 < confidence < 1.0):
-            raise ValueError(f"a share and a confidence lie between 0 and 1, got {limit} and {confidence}")
-        self._fill(aim=aim, limit=limit, confidence=confidence, miss=miss, false_alarm=false_alarm)
+        elif not (0.0 < self.limit < 1.0 and 0.0 < self.confidence < 1.0):
+            raise ValueError(
+                f"a share and a confidence lie between 0 and 1, got {self.limit} and {self.confidence}"
+            )
 
 
-class Promise(Value):
+class Promise(Struct, frozen=True, gc=False):
     """What a threshold was chosen for, on what, and what it did there.
 
     Parameters
@@ -95,55 +89,16 @@ class Promise(Value):
         Whether the runs were those the model was fitted on, each scored by a hazard fitted on other tasks.
     """
 
-    __slots__ = (
-        "cost",
-        "cross_fitted",
-        "false_alarms",
-        "goal",
-        "horizon",
-        "recall",
-        "runs",
-        "subject",
-        "tasks",
-        "threshold",
-    )
     goal: Goal
     subject: str
     horizon: int
     threshold: float
     tasks: int
     runs: int
-    false_alarms: float | None
-    recall: float | None
-    cost: float | None
-    cross_fitted: bool
-
-    def __init__(
-        self,
-        goal: Goal,
-        subject: str,
-        *,
-        horizon: int,
-        threshold: float,
-        tasks: int,
-        runs: int,
-        false_alarms: float | None = None,
-        recall: float | None = None,
-        cost: float | None = None,
-        cross_fitted: bool = False,
-    ) -> None:
-        self._fill(
-            goal=goal,
-            subject=subject,
-            horizon=horizon,
-            threshold=threshold,
-            tasks=tasks,
-            runs=runs,
-            false_alarms=false_alarms,
-            recall=recall,
-            cost=cost,
-            cross_fitted=cross_fitted,
-        )
+    false_alarms: float | None = None
+    recall: float | None = None
+    cost: float | None = None
+    cross_fitted: bool = False
 
     def __str__(self) -> str:
         goal = self.goal

@@ -7,19 +7,19 @@ ranks; a link per horizon, fitted on tasks the score had not seen, turns it into
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from math import exp, sqrt
 from operator import getitem
+from typing import TYPE_CHECKING
 
-from safetydrift.value import Value
+from msgspec import Struct
 
-TYPE_CHECKING = False
+from safetydrift.monitor.pipelines import MARK_KINDS, Marks
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from safetydrift.monitor.covariates import Covariates
-    from safetydrift.monitor.intervals import Spread
-    from safetydrift.monitor.pipelines import Marks, Pipeline
+    from safetydrift.monitor.pipelines import Pipeline
 
 FINENESS = 64
 """Scores are rounded to this fraction of a unit of log odds, so that their probabilities can be looked up as well."""
@@ -28,7 +28,7 @@ HIGHEST_SCORE = 16.0
 Links = tuple[tuple[float, float], ...]
 
 
-class Weights(Value):
+class Weights(Struct, frozen=True, gc=False, kw_only=True):
     """One additive score.
 
     Parameters
@@ -46,17 +46,6 @@ class Weights(Value):
         Weight by mark of the pipeline's name; the second counts as well once orders have been read.
     """
 
-    __slots__ = (
-        "before",
-        "bias",
-        "heard",
-        "last",
-        "marks",
-        "marks_exposed",
-        "orders",
-        "tables",
-        "task",
-    )
     bias: float
     tables: tuple[tuple[float, ...], ...]
     last: Mapping[str, float]
@@ -67,30 +56,71 @@ class Weights(Value):
     marks: tuple[float, ...]
     marks_exposed: tuple[float, ...]
 
-    def __init__(
-        self,
-        *,
-        bias: float,
-        tables: tuple[tuple[float, ...], ...],
-        last: Mapping[str, float],
-        before: Mapping[str, float],
-        task: Mapping[int, float],
-        orders: Mapping[int, float],
-        heard: Mapping[int, float],
-        marks: tuple[float, ...],
-        marks_exposed: tuple[float, ...],
-    ) -> None:
-        self._fill(
-            bias=bias,
-            tables=tables,
-            last=last,
-            before=before,
-            task=task,
-            orders=orders,
-            heard=heard,
-            marks=marks,
-            marks_exposed=marks_exposed,
-        )
+
+KINDS = (
+    "tables",
+    "last",
+    "before",
+    *MARK_KINDS,
+    *[f"{kind}_exposed" for kind in MARK_KINDS],
+    "task",
+    "orders",
+    "heard",
+)
+"""The kinds of weights that have a variance of their own: as `Weights` names them, and those of marks by themselves."""
+
+
+class Learned(Struct, frozen=True, gc=False, kw_only=True):
+    """How much runs have told about the weights of one score.
+
+    Parameters
+    ----------
+    variances
+        Of weights nothing is known about, by kind in the order of `KINDS`; of words, of their weights as they count.
+    tables
+        Levels of the cells, a string for every factor; cells beyond its end have level 0.
+    last, before
+        Level by name of the tool; 0 for others.
+    marks, marks_exposed
+        Levels of the marks' weights, a string each.
+    task, orders, heard
+        Levels of the words, in the order of the words that have a weight; 0 for others.
+    """
+
+    variances: tuple[float, ...]
+    tables: tuple[str, ...]
+    last: Mapping[str, int]
+    before: Mapping[str, int]
+    marks: str
+    marks_exposed: str
+    task: str
+    orders: str
+    heard: str
+
+
+class LinkSpread(Struct, frozen=True, gc=False):
+    """What is not known about the log odds that a link gives.
+
+    Parameters
+    ----------
+    between
+        Their variance between tasks that look the same.
+    left
+        The share of the variance of the weights that is left; 1 until a deployment's own runs are added.
+    """
+
+    between: float
+    left: float = 1.0
+
+
+class Spread(Struct, frozen=True, gc=False, kw_only=True):
+    """All that is not known about a hazard; its parts are named as those of `Hazard` that they belong to."""
+
+    standing: Learned
+    proposal: Learned
+    within: tuple[LinkSpread, ...]
+    eventually: LinkSpread
+    proposed: tuple[LinkSpread, ...]
 
 
 class Score:
@@ -153,7 +183,7 @@ class Score:
         return self.weights.last.get(tools[0], 0.0) + self.weights.before.get(tools[1], 0.0)
 
 
-class Hazard(Value):
+class Hazard(Struct, frozen=True, gc=False, kw_only=True):
     """Everything fitted beyond the chain.
 
     Parameters
@@ -173,35 +203,13 @@ class Hazard(Value):
         What is not known about all that; None for a hazard that gives no intervals.
     """
 
-    __slots__ = ("eventually", "marks", "proposal", "proposed", "spread", "standing", "within")
     marks: Marks
     standing: Weights
     proposal: Weights
     within: Links
     eventually: tuple[float, float]
     proposed: Links
-    spread: Spread | None
-
-    def __init__(
-        self,
-        *,
-        marks: Marks,
-        standing: Weights,
-        proposal: Weights,
-        within: Links,
-        eventually: tuple[float, float],
-        proposed: Links,
-        spread: Spread | None = None,
-    ) -> None:
-        self._fill(
-            marks=marks,
-            standing=standing,
-            proposal=proposal,
-            within=within,
-            eventually=eventually,
-            proposed=proposed,
-            spread=spread,
-        )
+    spread: Spread | None = None
 
 
 class Curves:

@@ -15,11 +15,11 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift.errors import ChainError
 from safetydrift.monitor.covariates import Covariates, Factors
-from safetydrift.monitor.hazard import Hazard, Weights
-from safetydrift.monitor.intervals import Learned, Spread
+from safetydrift.monitor.hazard import Hazard, Learned, Spread, Weights
 from safetydrift.monitor.peaks import Peaks
 from safetydrift.monitor.pipelines import MARK_KINDS, PIPELINE, Marks
 from safetydrift.monitor.spread_fitting import Cells, Known
@@ -167,7 +167,7 @@ def fit_hazard(
             ("proposal", data.proposal, hazard.proposed),
         )
     }
-    return hazard.replace(spread=spread), Peaks(
+    return replace(hazard, spread=spread), Peaks(
         peaks["standing"], peaks["proposal"], data.violated, data.task
     )
 

@@ -12,30 +12,15 @@ from __future__ import annotations
 from functools import lru_cache
 from math import exp, log, sqrt
 from operator import getitem
+from typing import TYPE_CHECKING
 
-from safetydrift.monitor.hazard import logistic
-from safetydrift.monitor.pipelines import MARK_KINDS, MODEL, PIPELINE
-from safetydrift.value import Value
+from safetydrift.monitor.hazard import KINDS, logistic
+from safetydrift.monitor.pipelines import MODEL, PIPELINE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from safetydrift.monitor.covariates import Covariates
-    from safetydrift.monitor.hazard import Weights
+    from safetydrift.monitor.hazard import Learned, LinkSpread, Weights
     from safetydrift.monitor.pipelines import Marks, Pipeline
-
-KINDS = (
-    "tables",
-    "last",
-    "before",
-    *MARK_KINDS,
-    *[f"{kind}_exposed" for kind in MARK_KINDS],
-    "task",
-    "orders",
-    "heard",
-)
-"""The kinds of weights that have a variance of their own: as `Weights` names them, and those of marks by themselves."""
 
 LEVELS = "0123456789abcdefghijklmnopqrstuvwxyz"
 """The level of what is known about a weight, a character each; see `left`."""
@@ -64,113 +49,6 @@ def left(level: int) -> float:
     [1.0, 0.5, 0.25]
     """
     return float(2.0 ** (-0.5 * level))
-
-
-class Learned(Value):
-    """How much runs have told about the weights of one score.
-
-    Parameters
-    ----------
-    variances
-        Of weights nothing is known about, by kind in the order of `KINDS`; of words, of their weights as they count.
-    tables
-        Levels of the cells, a string for every factor; cells beyond its end have level 0.
-    last, before
-        Level by name of the tool; 0 for others.
-    marks, marks_exposed
-        Levels of the marks' weights, a string each.
-    task, orders, heard
-        Levels of the words, in the order of the words that have a weight; 0 for others.
-    """
-
-    __slots__ = (
-        "before",
-        "heard",
-        "last",
-        "marks",
-        "marks_exposed",
-        "orders",
-        "tables",
-        "task",
-        "variances",
-    )
-    variances: tuple[float, ...]
-    tables: tuple[str, ...]
-    last: Mapping[str, int]
-    before: Mapping[str, int]
-    marks: str
-    marks_exposed: str
-    task: str
-    orders: str
-    heard: str
-
-    def __init__(
-        self,
-        *,
-        variances: tuple[float, ...],
-        tables: tuple[str, ...],
-        last: Mapping[str, int],
-        before: Mapping[str, int],
-        marks: str,
-        marks_exposed: str,
-        task: str,
-        orders: str,
-        heard: str,
-    ) -> None:
-        self._fill(
-            variances=variances,
-            tables=tables,
-            last=last,
-            before=before,
-            marks=marks,
-            marks_exposed=marks_exposed,
-            task=task,
-            orders=orders,
-            heard=heard,
-        )
-
-
-class LinkSpread(Value):
-    """What is not known about the log odds that a link gives.
-
-    Parameters
-    ----------
-    between
-        Their variance between tasks that look the same.
-    left
-        The share of the variance of the weights that is left; 1 until a deployment's own runs are added.
-    """
-
-    __slots__ = ("between", "left")
-    between: float
-    left: float
-
-    def __init__(self, between: float, left: float = 1.0) -> None:
-        self._fill(between=between, left=left)
-
-
-class Spread(Value):
-    """All that is not known about a hazard; its parts are named as those of `Hazard` that they belong to."""
-
-    __slots__ = ("eventually", "proposal", "proposed", "standing", "within")
-    standing: Learned
-    proposal: Learned
-    within: tuple[LinkSpread, ...]
-    eventually: LinkSpread
-    proposed: tuple[LinkSpread, ...]
-
-    def __init__(
-        self,
-        *,
-        standing: Learned,
-        proposal: Learned,
-        within: tuple[LinkSpread, ...],
-        eventually: LinkSpread,
-        proposed: tuple[LinkSpread, ...],
-    ) -> None:
-        self._fill(
-            standing=standing, proposal=proposal, within=within, eventually=eventually, proposed=proposed
-        )
 
 
 class Deviation:

@@ -8,12 +8,16 @@ categories are mixed by how much each is believed (`safetydrift.monitor.categori
 from __future__ import annotations
 
 from math import isnan, nan
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from safetydrift.effects.history import History
 from safetydrift.effects.labeler import Labeler
 from safetydrift.errors import HorizonError
-from safetydrift.monitor.categories import LONGEST, NEGLIGIBLE, Told, mixture_of
+from safetydrift.monitor.categories import Belief
 from safetydrift.monitor.mixing import mixed_outlook, mixed_verdict
+from safetydrift.monitor.mixture import NEGLIGIBLE, mixture_of
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import Alternative, Outlook
 from safetydrift.monitor.policy import Bound
@@ -23,11 +27,9 @@ from safetydrift.states.task_words import task_words
 from safetydrift.states.trajectory import Notion
 from safetydrift.trace import ToolCall
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from safetydrift.monitor.categories import Belief
     from safetydrift.monitor.covariates import Covariates
     from safetydrift.monitor.model import Model, RiskTable
     from safetydrift.monitor.policy import Policy
@@ -119,8 +121,8 @@ class LookupMonitor:
         if text and state.belief is not None and not state.steps:
             state = _asked(state, task_words(text))
         if not self._follows or not text:
-            return state if state.history or not self._follows else state.replace(history=History())
-        return state.replace(history=(state.history or History()).hears(text))
+            return state if state.history or not self._follows else replace(state, history=History())
+        return replace(state, history=(state.history or History()).hears(text))
 
     def verdict(self, state: TrajectoryState) -> Verdict:
         """Return the finding about where a run stands."""
@@ -177,8 +179,8 @@ class LookupMonitor:
             if raised is not NONE_RAISED:
                 since = tuple([steps if higher else step for higher, step in zip(raised, since, strict=True)])
         violated = self._by_rules and after in space.violated
-        if belief is not None and len(belief) < LONGEST:
-            belief += (after,)
+        if belief is not None:
+            belief = belief.after(after)
         return TrajectoryState(
             state.category, after, steps, since, violated, history, past, state.pipeline, belief
         )
@@ -197,8 +199,7 @@ class LookupMonitor:
         after = state.state if state.violated else self._space.successors(state.state)[effect]
         belief = state.belief
         if belief is not None:
-            heard = not state.violated and len(belief) < LONGEST
-            return self._mixed((*belief, after) if heard else belief, after, pending=True)
+            return self._mixed(belief if state.violated else belief.after(after), after, pending=True)
         return self.arriving(state.category)[after]
 
     # -- walking a recorded run -------------------------------------------------------------------------
@@ -338,8 +339,7 @@ class LookupMonitor:
         known = category if category in self.model.tables else AGGREGATE
         belief: Belief | None = None
         if self.mixes(known) or (self._mixture is not None and trust < 1.0):
-            told = Told(known, trust if known else 0.0, frozenset())
-            belief = (told, space.start)
+            belief = Belief(known, trust if known else 0.0, frozenset(), (space.start,))
         return TrajectoryState(known, space.start, 0, (0,) * len(space.dimensions), belief=belief)
 
     def _believed(self, belief: Belief) -> list[tuple[float, str]]:
@@ -422,10 +422,7 @@ class LookupMonitor:
 
 def _asked(state: TrajectoryState, words: Iterable[int]) -> TrajectoryState:
     """Return the state of a run with more words of its task."""
-    if state.belief is None:
-        return state
-    told, *path = state.belief
-    return state.replace(belief=(told.asked(words), *path))
+    return state if state.belief is None else replace(state, belief=state.belief.asked(words))
 
 
 def _most_believed(pair: tuple[str, float]) -> tuple[float, str]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from math import nan
 from operator import mul
+from typing import TYPE_CHECKING
 
 from safetydrift.monitor.outlook import Outlook
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

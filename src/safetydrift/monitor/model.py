@@ -7,22 +7,19 @@ says which states share a row.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from safetydrift.effects.catalogue import Catalogue
+from safetydrift.monitor.categories import Categories
+from safetydrift.monitor.hazard import Hazard
+from safetydrift.monitor.outlook import Bounds, Endings
+from safetydrift.monitor.policy import Policy
 from safetydrift.monitor.verdict import Basis
-from safetydrift.states.trajectory import UnknownOnset
-from safetydrift.value import Value
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from typing import Any
-
-    from safetydrift.effects.catalogue import Catalogue
-    from safetydrift.monitor.categories import Categories
-    from safetydrift.monitor.hazard import Hazard
-    from safetydrift.monitor.outlook import Bounds, Endings
-    from safetydrift.monitor.policy import Policy
-    from safetydrift.states.space import StateSpace
-    from safetydrift.states.trajectory import Notion
+from safetydrift.states.space import StateSpace
+from safetydrift.states.trajectory import Notion, UnknownOnset
 
 AGGREGATE = ""
 """The category of runs whose category is unknown: the tables fitted on all of them."""
@@ -33,7 +30,7 @@ def category_name(category: str) -> str:
     return "all runs" if category == AGGREGATE else category
 
 
-class RiskTable(Value):
+class RiskTable(Struct, frozen=True, gc=False, kw_only=True):
     """What one chain says about each of its rows.
 
     Parameters
@@ -63,18 +60,6 @@ class RiskTable(Value):
         How runs end: completed or violated, after how many steps, in which kind.
     """
 
-    __slots__ = (
-        "arrival",
-        "bounds",
-        "counts",
-        "departures",
-        "endings",
-        "eventually",
-        "expected_steps",
-        "uncertain",
-        "visited",
-        "within",
-    )
     within: tuple[tuple[float, ...], ...]
     eventually: tuple[float, ...]
     uncertain: tuple[tuple[float, ...], ...]
@@ -82,36 +67,9 @@ class RiskTable(Value):
     departures: tuple[int, ...]
     visited: tuple[bool, ...]
     expected_steps: tuple[float, ...]
-    counts: tuple[tuple[int, int, int], ...]
-    bounds: Bounds | None
-    endings: Endings | None
-
-    def __init__(
-        self,
-        *,
-        within: tuple[tuple[float, ...], ...],
-        eventually: tuple[float, ...],
-        uncertain: tuple[tuple[float, ...], ...],
-        arrival: tuple[float, ...],
-        departures: tuple[int, ...],
-        visited: tuple[bool, ...],
-        expected_steps: tuple[float, ...],
-        counts: tuple[tuple[int, int, int], ...] = (),
-        bounds: Bounds | None = None,
-        endings: Endings | None = None,
-    ) -> None:
-        self._fill(
-            within=within,
-            eventually=eventually,
-            uncertain=uncertain,
-            arrival=arrival,
-            departures=departures,
-            visited=visited,
-            expected_steps=expected_steps,
-            counts=counts,
-            bounds=bounds,
-            endings=endings,
-        )
+    counts: tuple[tuple[int, int, int], ...] = ()
+    bounds: Bounds | None = None
+    endings: Endings | None = None
 
     def basis(self, row: int) -> Basis:
         """Return what the figures of a row rest on."""
@@ -120,7 +78,7 @@ class RiskTable(Value):
         return Basis.BORROWED if self.visited[row] else Basis.UNSEEN
 
 
-class Model(Value):
+class Model(Struct, frozen=True, gc=False, kw_only=True):
     """Everything a monitor needs, fitted and frozen.
 
     Parameters
@@ -152,20 +110,6 @@ class Model(Value):
         What tells the category of a run that nobody named; None for a model of one category, or of none.
     """
 
-    __slots__ = (
-        "catalogue",
-        "categories",
-        "evidence",
-        "hazard",
-        "notion",
-        "policy",
-        "provenance",
-        "row_of",
-        "rows",
-        "settings",
-        "space",
-        "tables",
-    )
     space: StateSpace
     catalogue: Catalogue
     notion: Notion
@@ -175,40 +119,9 @@ class Model(Value):
     policy: Policy
     settings: Mapping[str, Any]
     provenance: Mapping[str, Any]
-    hazard: Hazard | None
-    evidence: Sequence[Any] | None
-    categories: Categories | None
-
-    def __init__(
-        self,
-        *,
-        space: StateSpace,
-        catalogue: Catalogue,
-        notion: Notion,
-        row_of: tuple[int, ...],
-        rows: tuple[str, ...],
-        tables: Mapping[str, RiskTable],
-        policy: Policy,
-        settings: Mapping[str, Any],
-        provenance: Mapping[str, Any],
-        hazard: Hazard | None = None,
-        evidence: Sequence[Any] | None = None,
-        categories: Categories | None = None,
-    ) -> None:
-        self._fill(
-            space=space,
-            catalogue=catalogue,
-            notion=notion,
-            row_of=row_of,
-            rows=rows,
-            tables=tables,
-            policy=policy,
-            settings=settings,
-            provenance=provenance,
-            hazard=hazard,
-            evidence=evidence,
-            categories=categories,
-        )
+    hazard: Hazard | None = None
+    evidence: Sequence[Any] | None = None
+    categories: Categories | None = None
 
     @property
     def max_horizon(self) -> int:

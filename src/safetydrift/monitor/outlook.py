@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from math import nan
+from typing import TYPE_CHECKING
 
-from safetydrift.value import Value
+from msgspec import Struct
 
-TYPE_CHECKING = False
+from safetydrift.monitor.verdict import Verdict
+from safetydrift.states.effect import Effect
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from safetydrift.monitor.verdict import Verdict
-    from safetydrift.states.effect import Effect
 
-
-class Bounds(Value):
+class Bounds(Struct, frozen=True, gc=False, kw_only=True):
     """Between which probabilities the true ones lie, with a posterior probability of 0.9; nan where not known.
 
     Parameters
@@ -29,15 +29,6 @@ class Bounds(Value):
         Of ending violated, by row.
     """
 
-    __slots__ = (
-        "arriving_high",
-        "arriving_low",
-        "eventually_high",
-        "eventually_low",
-        "high",
-        "horizon",
-        "low",
-    )
     horizon: int
     low: tuple[float, ...]
     high: tuple[float, ...]
@@ -46,29 +37,8 @@ class Bounds(Value):
     eventually_low: tuple[float, ...]
     eventually_high: tuple[float, ...]
 
-    def __init__(
-        self,
-        *,
-        horizon: int,
-        low: tuple[float, ...],
-        high: tuple[float, ...],
-        arriving_low: tuple[float, ...],
-        arriving_high: tuple[float, ...],
-        eventually_low: tuple[float, ...],
-        eventually_high: tuple[float, ...],
-    ) -> None:
-        self._fill(
-            horizon=horizon,
-            low=low,
-            high=high,
-            arriving_low=arriving_low,
-            arriving_high=arriving_high,
-            eventually_low=eventually_low,
-            eventually_high=eventually_high,
-        )
 
-
-class Endings(Value):
+class Endings(Struct, frozen=True, gc=False):
     """How the runs that stand in each row end.
 
     Parameters
@@ -81,18 +51,9 @@ class Endings(Value):
         By kind, the share of it among the violations that runs end in, by row; nan where none does.
     """
 
-    __slots__ = ("completes", "kinds", "steps")
     completes: tuple[float, ...]
     steps: tuple[float, ...]
     kinds: tuple[tuple[str, tuple[float, ...]], ...]
-
-    def __init__(
-        self,
-        completes: tuple[float, ...],
-        steps: tuple[float, ...],
-        kinds: tuple[tuple[str, tuple[float, ...]], ...],
-    ) -> None:
-        self._fill(completes=completes, steps=steps, kinds=kinds)
 
     def kinds_of(self, row: int) -> tuple[tuple[str, float], ...]:
         """Return the kinds of violation that runs from a row end in with their shares, the likeliest first."""
@@ -100,7 +61,7 @@ class Endings(Value):
         return tuple(sorted([pair for pair in shares if pair[1] > 0.0], key=_likeliest))
 
 
-class Outlook(Value):
+class Outlook(Struct, frozen=True, gc=False, kw_only=True):
     """How a run is expected to go on from where it stands; what is not known is nan.
 
     Parameters
@@ -115,25 +76,12 @@ class Outlook(Value):
         The kinds it would be of with their shares, the likeliest first.
     """
 
-    __slots__ = ("completes", "high", "kinds", "low", "steps", "violates")
     violates: float
     low: float
     high: float
     completes: float
     steps: float
     kinds: tuple[tuple[str, float], ...]
-
-    def __init__(
-        self,
-        *,
-        violates: float,
-        low: float,
-        high: float,
-        completes: float,
-        steps: float,
-        kinds: tuple[tuple[str, float], ...],
-    ) -> None:
-        self._fill(violates=violates, low=low, high=high, completes=completes, steps=steps, kinds=kinds)
 
     def __str__(self) -> str:
         if self.violates != self.violates:  # nan
@@ -178,7 +126,7 @@ def with_hazard(
     )
 
 
-class Alternative(Value):
+class Alternative(Struct, frozen=True, gc=False):
     """A tool at hand, and what calling it would lead to.
 
     Parameters
@@ -193,14 +141,10 @@ class Alternative(Value):
         Why it stands where it does, in words.
     """
 
-    __slots__ = ("effect", "reason", "tool", "verdict")
     tool: str
     effect: Effect
     verdict: Verdict
     reason: str
-
-    def __init__(self, tool: str, effect: Effect, verdict: Verdict, reason: str) -> None:
-        self._fill(tool=tool, effect=effect, verdict=verdict, reason=reason)
 
 
 def _likeliest(pair: tuple[str, float]) -> tuple[float, str]:

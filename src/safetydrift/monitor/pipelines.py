@@ -8,10 +8,10 @@ relatives, and one that has none by its defence alone.
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-from safetydrift.value import Value
+from msgspec import Struct
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -23,7 +23,7 @@ DEFENCE, MODEL, PIPELINE, WORD = MARK_KINDS = ("defence", "model", "pipeline", "
 _WORDS = re.compile(r"[^\W\d_]+|\d+[^\W\d_]*")
 
 
-class Marks(Value):
+class Marks(Struct, frozen=True, gc=False):
     """What names of pipelines can say, numbered.
 
     Parameters
@@ -32,11 +32,7 @@ class Marks(Value):
         Each as its kind and a name, such as ``"defence tool_filter"``; its number is its place.
     """
 
-    __slots__ = ("marks",)
     marks: tuple[str, ...]
-
-    def __init__(self, marks: Iterable[str]) -> None:
-        self._fill(marks=tuple(marks))
 
     @classmethod
     def of_names(cls, names: Iterable[str]) -> Marks:
@@ -55,7 +51,7 @@ class Marks(Value):
         for name in known:
             base = _base(name, known)
             found.update(_borne(name, base, name[len(base) + 1 :]))
-        return cls(sorted(found))
+        return cls(tuple(sorted(found)))
 
     def __len__(self) -> int:
         return len(self.marks)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from enum import Enum
 from math import isnan, nan
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from safetydrift.monitor.verdict import Basis, Intervention
-from safetydrift.value import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
@@ -24,7 +26,7 @@ class Bound(Enum):
     """The upper end of the interval it lies in: little evidence then alarms sooner."""
 
 
-class Policy(Value):
+class Policy(Struct, frozen=True, gc=False):
     """When to intervene, and how.
 
     Parameters
@@ -51,38 +53,22 @@ class Policy(Value):
         If the horizon is below 1 or a threshold is not a probability.
     """
 
-    __slots__ = ("alarm_unseen", "bound", "horizon", "intervention", "pending_threshold", "threshold")
-    horizon: int
-    threshold: float
-    pending_threshold: float
-    intervention: Intervention
-    alarm_unseen: bool
-    bound: Bound
+    horizon: int = 5
+    threshold: float = 0.4
+    pending_threshold: float = nan
+    intervention: Intervention = Intervention.WARN
+    alarm_unseen: bool = True
+    bound: Bound = Bound.MEAN
 
-    def __init__(
-        self,
-        horizon: int = 5,
-        threshold: float = 0.4,
-        pending_threshold: float | None = None,
-        intervention: Intervention = Intervention.WARN,
-        *,
-        alarm_unseen: bool = True,
-        bound: Bound = Bound.MEAN,
-    ) -> None:
-        pending = threshold if pending_threshold is None else pending_threshold
-        if type(horizon) is not int or horizon < 1:
-            raise ValueError(f"a horizon is at least 1 step, got {horizon!r}")
-        for value in (threshold, pending):
+    def __post_init__(self) -> None:
+        """Check the parts; a threshold for proposals that is not given is that for standings."""
+        if isnan(self.pending_threshold):
+            force_setattr(self, "pending_threshold", self.threshold)
+        if type(self.horizon) is not int or self.horizon < 1:
+            raise ValueError(f"a horizon is at least 1 step, got {self.horizon!r}")
+        for value in (self.threshold, self.pending_threshold):
             if not 0.0 <= value <= 1.0:
                 raise ValueError(f"a threshold is a probability between 0 and 1, got {value}")
-        self._fill(
-            horizon=horizon,
-            threshold=threshold,
-            pending_threshold=pending,
-            intervention=intervention,
-            alarm_unseen=alarm_unseen,
-            bound=bound,
-        )
 
     def compared(self, probability: float, high: float = nan) -> float:
         """Return the figure that thresholds are compared with.

@@ -14,18 +14,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift.errors import ModelFileError
 from safetydrift.monitor.foresight import monitor_for
-from safetydrift.monitor.intervals import MOST_BETWEEN, LinkSpread
+from safetydrift.monitor.hazard import LinkSpread
+from safetydrift.monitor.intervals import MOST_BETWEEN
 from safetydrift.states.trajectory import VIOLATED, observe
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
-    from safetydrift.monitor.hazard import Hazard
-    from safetydrift.monitor.intervals import Spread
+    from safetydrift.monitor.hazard import Hazard, Spread
     from safetydrift.monitor.model import Model
     from safetydrift.states.trajectory import Trajectory
 
@@ -207,7 +208,8 @@ def corrected(model: Model, trajectories: Iterable[Trajectory]) -> tuple[Hazard,
         side: tuple(_link(*found) for found in zip(links[side], before[side], after[side], strict=True))
         for side in links
     }
-    result = hazard.replace(
+    result = replace(
+        hazard,
         within=changed["standing"][:n],
         eventually=changed["standing"][n],
         proposed=changed["proposal"],
@@ -279,7 +281,7 @@ def _narrowed(
         for side in links
     }
     standing = found["standing"]
-    return spread.replace(within=standing[:-1], eventually=standing[-1], proposed=found["proposal"])
+    return replace(spread, within=standing[:-1], eventually=standing[-1], proposed=found["proposal"])
 
 
 def _link(link: tuple[float, float], before: Correction, after: Correction) -> tuple[float, float]:

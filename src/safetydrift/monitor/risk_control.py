@@ -28,6 +28,7 @@ from math import isnan, log, log1p
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift.errors import CalibrationError, LeakageError
 from safetydrift.monitor.foresight import monitor_for
@@ -131,10 +132,12 @@ def with_thresholds(model: Model, peaks: Peaks, goal: Goal, *, cross_fitted: boo
         )
         for subject, scores in (("standing", peaks.standing), ("proposal", peaks.proposal))
     }
-    policy = model.policy.replace(
-        threshold=promises["standing"].threshold, pending_threshold=promises["proposal"].threshold
+    policy = replace(
+        model.policy,
+        threshold=promises["standing"].threshold,
+        pending_threshold=promises["proposal"].threshold,
     )
-    return model.replace(policy=policy, provenance={**model.provenance, **as_provenance(promises)})
+    return replace(model, policy=policy, provenance={**model.provenance, **as_provenance(promises)})
 
 
 def promise(

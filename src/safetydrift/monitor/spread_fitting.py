@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from safetydrift.monitor.intervals import KINDS, LEVELS, Learned, LinkSpread
+from safetydrift.monitor.hazard import KINDS, Learned, LinkSpread
+from safetydrift.monitor.intervals import LEVELS
 from safetydrift.monitor.pipelines import MARK_KINDS
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift.errors import CalibrationError, ModelFileError
 from safetydrift.markov.counts import TransitionCounts
@@ -116,10 +117,12 @@ def update(
         _provenance(model, found, len(used), digests, half_life),
     )
     if settings.soft_categories:
-        result = result.replace(categories=_counted(runs, digests - known, model))
+        result = replace(result, categories=_counted(runs, digests - known, model))
     if model.hazard is not None:
         hazard, corrections = corrected(model, runs)
-        result = result.replace(hazard=hazard, provenance={**result.provenance, "recalibration": corrections})
+        result = replace(
+            result, hazard=hazard, provenance={**result.provenance, "recalibration": corrections}
+        )
     categories = {run.category for run, _ in used} - set(model.tables)
     return Updated(result, len(used), len(digests), left_out, tuple(sorted(categories)), len(digests - known))
 

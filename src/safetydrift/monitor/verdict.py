@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 from math import nan
 
-from safetydrift.value import Value, set_field
+from msgspec import Struct
 
 
 class Basis(Enum):
@@ -38,7 +38,7 @@ class Intervention(Enum):
     """Refuse the call."""
 
 
-class Verdict(Value):
+class Verdict(Struct, frozen=True, gc=False, kw_only=True, array_like=True, forbid_unknown_fields=True):
     """The finding about one state, built once and shared by every trajectory that stands there.
 
     Parameters
@@ -69,20 +69,6 @@ class Verdict(Value):
         Which one; ALLOW when there is no alarm.
     """
 
-    __slots__ = (
-        "alarm",
-        "basis",
-        "eventually",
-        "high",
-        "horizon",
-        "intervention",
-        "low",
-        "probability",
-        "risk",
-        "state",
-        "uncertain",
-        "within",
-    )
     state: int
     risk: str
     probability: float
@@ -93,38 +79,8 @@ class Verdict(Value):
     basis: Basis
     alarm: bool
     intervention: Intervention
-    low: float
-    high: float
-
-    def __init__(
-        self,
-        *,
-        state: int,
-        risk: str,
-        probability: float,
-        horizon: int,
-        within: tuple[float, ...],
-        eventually: float,
-        uncertain: float,
-        basis: Basis,
-        alarm: bool,
-        intervention: Intervention,
-        low: float = nan,
-        high: float = nan,
-    ) -> None:
-        # Where categories are mixed one is made at every step, and `_fill` would take twice the time.
-        set_field(self, "state", state)
-        set_field(self, "risk", risk)
-        set_field(self, "probability", probability)
-        set_field(self, "horizon", horizon)
-        set_field(self, "within", within)
-        set_field(self, "eventually", eventually)
-        set_field(self, "uncertain", uncertain)
-        set_field(self, "basis", basis)
-        set_field(self, "alarm", alarm)
-        set_field(self, "intervention", intervention)
-        set_field(self, "low", low)
-        set_field(self, "high", high)
+    low: float = nan
+    high: float = nan
 
     def __str__(self) -> str:
         if self.basis is Basis.VIOLATED:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from enum import Enum
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from safetydrift.errors import SpaceError
-from safetydrift.value import Value
 
 
 class Accumulation(Enum):
@@ -18,7 +20,7 @@ class Accumulation(Enum):
     """The level of the latest effect."""
 
 
-class Dimension(Value):
+class Dimension(Struct, frozen=True, gc=False):
     """A named dimension with levels in ascending order of concern; the first is where a trajectory starts.
 
     Raises
@@ -27,18 +29,19 @@ class Dimension(Value):
         If there are fewer than two levels, or one is named twice.
     """
 
-    __slots__ = ("accumulation", "levels", "name", "title")
     name: str
-    title: str
     levels: tuple[str, ...]
     accumulation: Accumulation
+    title: str = ""
 
-    def __init__(
-        self, name: str, levels: tuple[str, ...], accumulation: Accumulation, title: str = ""
-    ) -> None:
-        if len(levels) < 2 or len(set(levels)) != len(levels):  # noqa: PLR2004
-            raise SpaceError(f"dimension {name!r} needs two or more distinct levels, got {list(levels)}")
-        self._fill(name=name, title=title or name, levels=levels, accumulation=accumulation)
+    def __post_init__(self) -> None:
+        """Check the levels; a dimension without a title is called by its name."""
+        if len(self.levels) < 2 or len(set(self.levels)) != len(self.levels):  # noqa: PLR2004
+            raise SpaceError(
+                f"dimension {self.name!r} needs two or more distinct levels, got {list(self.levels)}"
+            )
+        if not self.title:
+            force_setattr(self, "title", self.name)
 
     def index(self, level: str) -> int:
         """Return the position of a level, 0 for the lowest.

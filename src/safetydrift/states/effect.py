@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from safetydrift.value import Value
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from msgspec import Struct
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any, Self
 
 
-class Effect(Value):
+class Effect(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """The effect of one tool call: a level in each dimension, and how we know.
 
     An effect speaks of the step alone; what it makes of the trajectory is `StateSpace.after`.
@@ -39,52 +41,20 @@ class Effect(Value):
         How sure we are: the probability that a reviewer would give the same levels. Between 0 and 1.
     """
 
-    __slots__ = (
-        "confidence",
-        "destinations",
-        "external",
-        "kinds",
-        "leaves",
-        "levels",
-        "reasons",
-        "source",
-        "sources",
-    )
     levels: tuple[tuple[str, str], ...]
-    source: str
-    reasons: tuple[str, ...]
-    kinds: tuple[str, ...]
-    external: bool
-    leaves: bool
-    destinations: tuple[str, ...]
-    sources: int
-    confidence: float
+    source: str = "rule"
+    reasons: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    external: bool = False
+    leaves: bool = False
+    destinations: tuple[str, ...] = ()
+    sources: int = 0
+    confidence: float = 1.0
 
-    def __init__(
-        self,
-        levels: Mapping[str, str] | tuple[tuple[str, str], ...],
-        source: str = "rule",
-        reasons: tuple[str, ...] = (),
-        *,
-        kinds: tuple[str, ...] = (),
-        external: bool = False,
-        leaves: bool = False,
-        destinations: tuple[str, ...] = (),
-        sources: int = 0,
-        confidence: float = 1.0,
-    ) -> None:
-        pairs = levels if isinstance(levels, tuple) else tuple(levels.items())
-        self._fill(
-            levels=tuple(sorted(pairs)),
-            source=source,
-            reasons=reasons,
-            kinds=kinds,
-            external=external,
-            leaves=leaves,
-            destinations=destinations,
-            sources=sources,
-            confidence=confidence,
-        )
+    @classmethod
+    def of(cls, levels: Mapping[str, str], *rest: Any, **named: Any) -> Self:
+        """Return an effect with these levels, in any order; the rest as for the class."""
+        return cls(tuple(sorted(levels.items())), *rest, **named)
 
     def __getitem__(self, dimension: str) -> str:
         """Return the level in a dimension; KeyError if the effect says nothing about it."""

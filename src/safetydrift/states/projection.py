@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
 from safetydrift.errors import SpaceError, SpaceMismatchError
 from safetydrift.states.trajectory import fold
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
@@ -47,7 +50,8 @@ def project(run: Trajectory, effect_of: tuple[int, ...], space: StateSpace) -> T
         The space to read the run in.
     """
     effects = tuple([effect_of[effect] for effect in run.effects])
-    return run.replace(
+    return replace(
+        run,
         effects=effects,
         proposed=tuple([effect_of[effect] for effect in run.proposed]),
         states=fold(space, effects),

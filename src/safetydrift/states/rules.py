@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from safetydrift.errors import SpaceError
-from safetydrift.value import Value
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
+from msgspec import Struct
+
+from safetydrift.errors import SpaceError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from safetydrift.states.dimensions import Dimension
 
 _OPERATORS = (">=", "<=")
 
 
-class Rule(Value):
+class Rule(Struct, frozen=True, gc=False):
     """If every condition holds, the state has this risk.
 
     Parameters
@@ -26,13 +29,8 @@ class Rule(Value):
         The risk level it assigns.
     """
 
-    __slots__ = ("risk", "when")
-    when: tuple[tuple[str, str], ...]
+    when: Mapping[str, str]
     risk: str
-
-    def __init__(self, when: Mapping[str, str] | tuple[tuple[str, str], ...], risk: str) -> None:
-        pairs = when if isinstance(when, tuple) else tuple(when.items())
-        self._fill(when=pairs, risk=risk)
 
     def bounds(self, dimensions: Sequence[Dimension]) -> tuple[tuple[int, int], ...]:
         """Return, per dimension, the lowest and highest level index the rule accepts, both inclusive.
@@ -44,7 +42,7 @@ class Rule(Value):
         """
         accepted = {dimension.name: (0, len(dimension.levels) - 1) for dimension in dimensions}
         by_name = {dimension.name: dimension for dimension in dimensions}
-        for name, condition in self.when:
+        for name, condition in self.when.items():
             if name not in by_name:
                 raise SpaceError(f"a rule for {self.risk!r} speaks of an unknown dimension {name!r}")
             dimension = by_name[name]

@@ -8,12 +8,12 @@ reversibility``, 0 to 59. An effect is a point of the same grid, so it has an in
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 from safetydrift.errors import SpaceError
 from safetydrift.states.dimensions import Accumulation, Dimension
 from safetydrift.states.rules import Rule
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
@@ -213,9 +213,7 @@ class StateSpace:
             ]
             rules = [
                 Rule(
-                    tuple(
-                        (_text(name), _text(condition)) for name, condition in part.get("when", {}).items()
-                    ),
+                    {_text(name): _text(condition) for name, condition in part.get("when", {}).items()},
                     _text(part["risk"]),
                 )
                 for part in definition["rules"]

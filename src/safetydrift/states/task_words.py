@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from typing import TYPE_CHECKING
 from zlib import crc32
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -40,6 +40,17 @@ def task_words(text: str) -> tuple[int, ...]:
 def bins(digests: Iterable[int]) -> tuple[int, ...]:
     """Return the bins of words given by their CRC-32, in ascending order and each once."""
     return tuple(sorted({digest % WORD_BINS for digest in digests}))
+
+
+def writable(text: str) -> str:
+    """Return a text that can be written as UTF-8: lone surrogates, which stand for nothing, are replaced.
+
+    Examples
+    --------
+    >>> writable(f"a{chr(0xD800)}b")
+    'a?b'
+    """
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def task_digest(source: str, category: str, task: str) -> str:

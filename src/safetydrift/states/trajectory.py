@@ -7,11 +7,13 @@ by the source's own *label* at its onset. `observe` reads a trajectory under one
 from __future__ import annotations
 
 from enum import Enum
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
 
 from safetydrift.trace import Ending, Label
-from safetydrift.value import Value, set_field
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -38,7 +40,7 @@ class UnknownOnset(Enum):
     """Do not use the run."""
 
 
-class Move(Value):
+class Move(Struct, frozen=True, gc=False):
     """One call of a run, as far as the future is foreseen from it.
 
     Parameters
@@ -57,35 +59,16 @@ class Move(Value):
         The words that the user has said since, himself or through a file (`Trajectory.heard`).
     """
 
-    __slots__ = ("effect", "heard", "kinds", "orders", "proposed", "sources", "tool")
     tool: str
     proposed: int
     effect: int
-    kinds: tuple[str, ...]
-    orders: tuple[int, ...]
-    sources: int
-    heard: tuple[int, ...]
-
-    def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
-        self,
-        tool: str,
-        proposed: int,
-        effect: int,
-        kinds: tuple[str, ...] = (),
-        orders: tuple[int, ...] = (),
-        sources: int = 0,
-        heard: tuple[int, ...] = (),
-    ) -> None:
-        set_field(self, "tool", tool)
-        set_field(self, "proposed", proposed)
-        set_field(self, "effect", effect)
-        set_field(self, "kinds", kinds)
-        set_field(self, "orders", orders)
-        set_field(self, "sources", sources)
-        set_field(self, "heard", heard)
+    kinds: tuple[str, ...] = ()
+    orders: tuple[int, ...] = ()
+    sources: int = 0
+    heard: tuple[int, ...] = ()
 
 
-class Trajectory(Value):
+class Trajectory(Struct, frozen=True, gc=False):
     """A run as the mathematics sees it: effects and states by index, nothing of its text.
 
     Parameters
@@ -114,79 +97,31 @@ class Trajectory(Value):
         the task stands in; in the same form, and empty for most.
     """
 
-    __slots__ = (
-        "category",
-        "effects",
-        "ending",
-        "heard",
-        "id",
-        "kinds",
-        "label",
-        "model",
-        "orders",
-        "proposed",
-        "source",
-        "sources",
-        "states",
-        "task",
-        "tools",
-        "words",
-    )
     id: str
-    source: str
-    task: str
-    category: str
-    model: str
-    tools: tuple[str, ...]
-    effects: tuple[int, ...]
-    proposed: tuple[int, ...]
     states: tuple[int, ...]
-    kinds: tuple[tuple[str, ...], ...]
-    words: tuple[int, ...]
-    orders: tuple[tuple[int, ...], ...]
-    sources: tuple[int, ...]
-    heard: tuple[tuple[int, ...], ...]
-    ending: Ending
-    label: Label
+    effects: tuple[int, ...]
+    proposed: tuple[int, ...] = ()
+    kinds: tuple[tuple[str, ...], ...] = ()
+    words: tuple[int, ...] = ()
+    orders: tuple[tuple[int, ...], ...] = ()
+    sources: tuple[int, ...] = ()
+    heard: tuple[tuple[int, ...], ...] = ()
+    tools: tuple[str, ...] = ()
+    source: str = ""
+    task: str = ""
+    category: str = ""
+    model: str = ""
+    ending: Ending = Ending.CENSORED
+    label: Label = Label()
 
-    def __init__(
-        self,
-        id: str,  # noqa: A002
-        *,
-        states: tuple[int, ...],
-        effects: tuple[int, ...],
-        proposed: tuple[int, ...] | None = None,
-        kinds: tuple[tuple[str, ...], ...] = (),
-        words: tuple[int, ...] = (),
-        orders: tuple[tuple[int, ...], ...] = (),
-        sources: tuple[int, ...] = (),
-        heard: tuple[tuple[int, ...], ...] = (),
-        tools: tuple[str, ...] = (),
-        source: str = "",
-        task: str = "",
-        category: str = "",
-        model: str = "",
-        ending: Ending = Ending.CENSORED,
-        label: Label | None = None,
-    ) -> None:
-        self._fill(
-            id=id,
-            source=source,
-            task=task,
-            category=category,
-            model=model,
-            tools=tools,
-            effects=effects,
-            proposed=effects if proposed is None else proposed,
-            states=states,
-            kinds=kinds or ((),) * len(effects),
-            words=words,
-            orders=orders or ((),) * len(effects),
-            sources=sources or (0,) * len(effects),
-            heard=heard or ((),) * len(effects),
-            ending=ending,
-            label=Label() if label is None else label,
-        )
+    def __post_init__(self) -> None:
+        """Say of every step what was said of none: no kinds, no words, and the effect as proposed."""
+        n = len(self.effects)
+        for name, silent in (("kinds", ((),)), ("orders", ((),)), ("heard", ((),)), ("sources", (0,))):
+            if not getattr(self, name):
+                force_setattr(self, name, silent * n)
+        if not self.proposed:
+            force_setattr(self, "proposed", self.effects)
 
     @property
     def n_steps(self) -> int:
@@ -201,7 +136,7 @@ class Trajectory(Value):
         )
 
 
-class ObservedRun(Value):
+class ObservedRun(Struct, frozen=True, gc=False):
     """What a chain may learn from one run under one notion of violation.
 
     Parameters
@@ -216,20 +151,10 @@ class ObservedRun(Value):
         Why the run cannot be used; empty when it can. A run left out has no states.
     """
 
-    __slots__ = ("arrival", "end", "left_out", "states")
-    states: tuple[int, ...]
-    end: str | None
-    arrival: int | None
-    left_out: str
-
-    def __init__(
-        self,
-        states: tuple[int, ...] = (),
-        end: str | None = None,
-        arrival: int | None = None,
-        left_out: str = "",
-    ) -> None:
-        self._fill(states=states, end=end, arrival=arrival, left_out=left_out)
+    states: tuple[int, ...] = ()
+    end: str | None = None
+    arrival: int | None = None
+    left_out: str = ""
 
     @property
     def onset(self) -> int | None:

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.evaluation.analyses.worlds import coloured, first_order, rows_of, second_order, study
 
 from safetydrift.evaluation.analyses.order import CONSTRUCTIONS, HELD_OUT, RANDOM, order
@@ -74,7 +75,7 @@ def test_printed_figures_stand_beside_the_published_construction_only(second):
 def test_completion_is_a_step_where_it_is_an_end_and_cut_off_runs_have_none():
     rng = np.random.default_rng(3)
     runs = first_order(rng, n_runs=40, length=10)
-    cut = [run.replace(ending=Ending.CENSORED) for run in runs]
+    cut = [replace(run, ending=Ending.CENSORED) for run in runs]
     for chosen, extra in ((runs, 40), (cut, 0)):
         found = order(study(chosen))
         assert predictions(found)[0]["steps"] == 400
@@ -85,7 +86,7 @@ def test_a_mixture_of_first_order_chains_is_told_by_its_categories():
     rng = np.random.default_rng(4)
     calm = first_order(rng, 150, 25, ((0.9, 0.1), (0.9, 0.1)))
     wild = first_order(rng, 150, 25, ((0.1, 0.9), (0.1, 0.9)))
-    runs = calm + [run.replace(id=f"w{run.id}", category="there", task=f"w{run.task}") for run in wild]
+    runs = calm + [replace(run, id=f"w{run.id}", category="there", task=f"w{run.task}") for run in wild]
     found = order(study(runs))
     assert of_orders(found)[0]["p"] < 1e-6
     assert of_orders(found, "within category")[0]["p drawn"] > 0.02

@@ -3,6 +3,7 @@ from math import isnan
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests.evaluation.analyses.worlds import SPACE, by, coloured, drift, first_order, make, rows_of, study
 
 from safetydrift.errors import ChainError, UnknownAnalysisError
@@ -48,7 +49,7 @@ def test_a_table_is_plain_data():
 
 @pytest.mark.parametrize("notion", list(Notion))
 def test_every_analysis_runs_and_is_plain_data(runs, notion):
-    named = [run.replace(model=("one", "two")[n // 2 % 2]) for n, run in enumerate(runs)]
+    named = [replace(run, model=("one", "two")[n // 2 % 2]) for n, run in enumerate(runs)]
     found = run_analyses(ANALYSES, named, SPACE, FitSettings(notion=notion))
     assert {*ANALYSES} <= {*found}
     assert {"order-tests", "horizons", "categories", "cross-model-transfer"} <= {*found}
@@ -175,10 +176,12 @@ def two_models():
         extra = {"task": f"t{n % 15}", "id": str(n)}
         yellow = n % 2
         runs.append(
-            coloured([yellow] * 3, onset=3 if yellow else None, model="careless", **extra).replace(id=f"a{n}")
+            replace(
+                coloured([yellow] * 3, onset=3 if yellow else None, model="careless", **extra), id=f"a{n}"
+            )
         )
         runs.append(
-            coloured([yellow] * 3, onset=None if yellow else 3, model="careful", **extra).replace(id=f"b{n}")
+            replace(coloured([yellow] * 3, onset=None if yellow else 3, model="careful", **extra), id=f"b{n}")
         )
     runs += [coloured([2], model="careless-guarded", task=f"t{n}", id=f"g{n}") for n in range(15)]
     return cross_model(study(runs))
@@ -212,7 +215,7 @@ def test_the_spread_passes_over_models_with_few_runs(two_models):
 
 
 def test_any_two_models_can_be_named(runs):
-    named = [run.replace(model=f"m{n % 3}") for n, run in enumerate(runs)]
+    named = [replace(run, model=f"m{n % 3}") for n, run in enumerate(runs)]
     found = cross_model(study(named), {"lab": ("m2", "m0")})
     models = {row["model"] for row in rows_of(found["cross-model"]) if row["data"] == "these runs"}
     assert models == {"m2", "m0"}

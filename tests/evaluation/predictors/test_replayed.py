@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
@@ -66,7 +67,7 @@ def test_verdicts_that_end_too_soon_are_refused(monitor, cases):
 
         def verdict(self, state):
             found = monitor.verdict(state)
-            return found.replace(within=found.within[:3])
+            return replace(found, within=found.within[:3])
 
     with pytest.raises(HorizonError, match="a verdict ends before 3"):
         ReplayedMonitor("m", Short(), {one.id: one for one in TRACES}).score(cases)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import replace
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.evaluation.cases import Case, CaseSet
@@ -65,7 +66,8 @@ def cut(case, calls, space):
     run = case.run
     effects = run.effects[:calls]
     return Case(
-        run.replace(
+        replace(
+            run,
             effects=effects,
             states=fold(space, effects),
             proposed=run.proposed[:calls],

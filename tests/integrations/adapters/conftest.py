@@ -103,7 +103,7 @@ def standing() -> Callable[[Guard, str], tuple[int, list[str], dict[str, str]]]:
 
     def look(guard: Guard, key: str) -> tuple[int, list[str], dict[str, str]]:
         session, _ = guard._keeper.read(key)
-        statuses = {call_id: given.status for call_id, given in session.answers.items()}
+        statuses = {call_id: str(given.status) for call_id, given in session.answers.items()}
         return session.position.steps, list(session.reserved), statuses
 
     return look

@@ -7,15 +7,17 @@ long runs of digits. Only what these point at is looked at closely, at those pla
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from safetydrift.effects.content.identifiers import holds, mail_addresses, phone_numbers
 from safetydrift.effects.content.patterns import Marks
 from safetydrift.effects.content.secrets import detected, is_hidden
 from safetydrift.effects.escapes import unescaped
 from safetydrift.effects.expressions import compiled
-from safetydrift.value import Value
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -41,7 +43,7 @@ _DIGITS = re.compile(r"[0-9](?<![0-9][0-9])(?![0-9]{3}-[0-9][0-9]-[0-9][0-9](?![
 _MIN_DIGITS = 9
 
 
-class Finding(Value):
+class Finding(Struct, frozen=True, gc=False):
     """Something sensitive in a text.
 
     Attributes
@@ -54,18 +56,14 @@ class Finding(Value):
         Where the sensitive value itself stands, in characters.
     """
 
-    __slots__ = ("end", "level", "many", "start", "what")
     what: str
-    many: str
     level: str
     start: int
     end: int
-
-    def __init__(self, what: str, level: str, start: int, end: int, many: str = "") -> None:
-        self._fill(what=what, many=many or f"{what}s", level=level, start=start, end=end)
+    many: str
 
 
-class Findings(Value):
+class Findings(Struct, frozen=True, gc=False):
     """What a text was found to hold.
 
     Attributes
@@ -78,13 +76,9 @@ class Findings(Value):
         Whether all of the text was scanned and all findings are told.
     """
 
-    __slots__ = ("complete", "items", "level")
     level: str
-    items: tuple[Finding, ...]
-    complete: bool
-
-    def __init__(self, level: str, items: tuple[Finding, ...] = (), *, complete: bool = True) -> None:
-        self._fill(level=level, items=items, complete=complete)
+    items: tuple[Finding, ...] = ()
+    complete: bool = True
 
     def __bool__(self) -> bool:
         return bool(self.items)
@@ -196,7 +190,7 @@ class Scanner:
             return self._scan(text)
         head, tail = self._scan(text[:HEAD]), self._scan(text[-TAIL:])
         shift = len(text) - TAIL
-        moved = [item.replace(start=item.start + shift, end=item.end + shift) for item in tail.items]
+        moved = [replace(item, start=item.start + shift, end=item.end + shift) for item in tail.items]
         return self._told([*head.items, *moved], complete=False)
 
     def _scan(self, text: str) -> Findings:
@@ -281,7 +275,9 @@ class Scanner:
                 continue
             size = holds(pattern.check, value) if pattern.check else len(value)
             if size:
-                yield Finding(pattern.what, pattern.level, start, start + size, pattern.many)
+                yield Finding(
+                    pattern.what, pattern.level, start, start + size, pattern.many or f"{pattern.what}s"
+                )
 
     def _stands_for_one(self, value: str) -> bool:
         """Return whether a value only stands for a secret: masked, or a placeholder."""

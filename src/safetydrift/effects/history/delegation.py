@@ -8,8 +8,8 @@ the user's own words. Only what the user wrote delegates, and only to a file tha
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

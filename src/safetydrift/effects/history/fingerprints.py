@@ -13,13 +13,15 @@ from base64 import b64decode
 from binascii import Error as Base64Error
 from functools import lru_cache
 from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import unquote_plus
 from zlib import crc32
 
-from safetydrift.effects.history.words import bounded, letters_of
-from safetydrift.value import Value, set_field
+from msgspec import Meta, Struct
 
-TYPE_CHECKING = False
+from safetydrift.effects.history.words import bounded, letters_of
+from safetydrift.states.bounded import Digest
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
@@ -44,7 +46,7 @@ _HEX_NOISE = re.compile(r"0x|\\x|[ :]")
 _MAX_DECODED = 64
 
 
-class Fingerprints(Value):
+class Fingerprints(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """What is remembered of one sensitive text.
 
     Parameters
@@ -57,15 +59,9 @@ class Fingerprints(Value):
         Digests of runs of letters of the secrets in it.
     """
 
-    __slots__ = ("grams", "level", "shingles")
     level: str
-    shingles: frozenset[int]
-    grams: frozenset[int]
-
-    def __init__(self, level: str, shingles: frozenset[int], grams: frozenset[int]) -> None:
-        set_field(self, "level", level)
-        set_field(self, "shingles", shingles)
-        set_field(self, "grams", grams)
+    shingles: Annotated[frozenset[Digest], Meta(max_length=MAX_SHINGLES)]
+    grams: Annotated[frozenset[Digest], Meta(max_length=MAX_GRAMS)]
 
     def __len__(self) -> int:
         return len(self.shingles) + len(self.grams)

@@ -6,17 +6,18 @@ and fingerprints of what was sensitive. It holds no text that came back from a t
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
 from safetydrift.effects.history.delegation import MAX_DELEGATED, delegated_by
 from safetydrift.effects.history.fingerprints import Fingerprints, passages_of
-from safetydrift.effects.history.packing import pack, pack_words, unpack, unpack_words
 from safetydrift.effects.history.words import digests, parts_of, word_digests, words
-from safetydrift.errors import SnapshotError
-from safetydrift.value import Value, set_field
+from safetydrift.states.bounded import Digest
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
 MAX_SAID = 8192
 """Words of the user that are remembered; the first ones stay."""
@@ -29,11 +30,11 @@ NAMED, OWN, UNKNOWN, FOREIGN, INSTRUCTED = "named", "own", "unknown", "foreign",
 """Where a value comes from: the user or the operator; the operator's own records; nowhere seen; content from outside;
 a passage of such content that speaks to the agent."""
 
-if TYPE_CHECKING:
-    Seen = tuple[frozenset[int], ...]
+Digests = Annotated[frozenset[Digest], Meta(max_length=MAX_SEEN)]
+Seen = Annotated[tuple[Digests, ...], Meta(max_length=MAX_TEXTS)]
 
 
-class History(Value):
+class History(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """What the run has shown so far.
 
     Parameters
@@ -59,44 +60,14 @@ class History(Value):
     ('named', 'unknown')
     """
 
-    __slots__ = (
-        "delegated",
-        "foreign",
-        "instructed",
-        "own",
-        "repeatable",
-        "said",
-        "sensitive",
-        "task_known",
-    )
-    task_known: bool
-    said: frozenset[str]
-    own: Seen
-    foreign: Seen
-    instructed: Seen
-    sensitive: tuple[Fingerprints, ...]
-    repeatable: frozenset[int]
-    delegated: frozenset[str]
-
-    def __init__(  # noqa: PLR0917  # one is made at every step, and keywords cost
-        self,
-        task_known: bool = False,
-        said: frozenset[str] = frozenset(),
-        own: Seen = (),
-        foreign: Seen = (),
-        instructed: Seen = (),
-        sensitive: tuple[Fingerprints, ...] = (),
-        repeatable: frozenset[int] = frozenset(),
-        delegated: frozenset[str] = frozenset(),
-    ) -> None:
-        set_field(self, "task_known", task_known)
-        set_field(self, "said", said)
-        set_field(self, "own", own)
-        set_field(self, "foreign", foreign)
-        set_field(self, "instructed", instructed)
-        set_field(self, "sensitive", sensitive)
-        set_field(self, "repeatable", repeatable)
-        set_field(self, "delegated", delegated)
+    task_known: bool = False
+    said: Annotated[frozenset[str], Meta(max_length=MAX_SAID)] = frozenset()
+    own: Seen = ()
+    foreign: Seen = ()
+    instructed: Seen = ()
+    sensitive: Annotated[tuple[Fingerprints, ...], Meta(max_length=MAX_TEXTS)] = ()
+    repeatable: Digests = frozenset()
+    delegated: Annotated[frozenset[str], Meta(max_length=MAX_DELEGATED)] = frozenset()
 
     def hears(self, text: str) -> History:
         """Return the history after the user has said something."""
@@ -108,11 +79,11 @@ class History(Value):
         repeatable = repeatable if len(repeatable) <= MAX_SEEN else self.repeatable
         delegated = self.delegated | delegated_by(text)
         delegated = delegated if len(delegated) <= MAX_DELEGATED else self.delegated
-        return self.replace(task_known=True, said=said, repeatable=repeatable, delegated=delegated)
+        return replace(self, task_known=True, said=said, repeatable=repeatable, delegated=delegated)
 
     def hears_through(self, files: frozenset[str], text: str) -> History:
         """Return the history after files that the user delegated to have said something; what they name is no task."""
-        return self.hears(text).replace(delegated=self.delegated - files)
+        return replace(self.hears(text), delegated=self.delegated - files)
 
     def sees(
         self,
@@ -167,57 +138,6 @@ class History(Value):
             if any(_has(crcs, one) for one in seen):
                 return origin
         return UNKNOWN
-
-    # -- keeping it ---------------------------------------------------------------------------------------
-
-    def snapshot(self) -> list[Any]:
-        """Return the history as plain data that JSON can hold; sets of digests are packed (`packing`)."""
-        return [
-            self.task_known,
-            pack_words(self.said),
-            *[[pack(one) for one in seen] for seen in (self.own, self.foreign, self.instructed)],
-            [[one.level, pack(one.shingles), pack(one.grams)] for one in self.sensitive],
-            pack(self.repeatable),
-            sorted(self.delegated),
-        ]
-
-    @classmethod
-    def restore(cls, parts: Any) -> History:
-        """Return a history from what `snapshot` gave; the two judge every later call alike.
-
-        Raises
-        ------
-        SnapshotError
-            If it is no such data, or more than a history remembers.
-        """
-        try:
-            known, said, own, foreign, instructed, sensitive, repeatable, delegated = parts
-            if type(known) is not bool or max(map(len, (own, foreign, instructed, sensitive))) > MAX_TEXTS:
-                raise SnapshotError("not the history of a run")
-            if len(delegated) > MAX_DELEGATED or not all(isinstance(file, str) for file in delegated):
-                raise SnapshotError("not the files that a user delegated to")
-            return cls(
-                known,
-                unpack_words(said, MAX_SAID),
-                _sets(own),
-                _sets(foreign),
-                _sets(instructed),
-                tuple([_fingerprints(*one) for one in sensitive]),
-                unpack(repeatable, MAX_SEEN),
-                frozenset(delegated),
-            )
-        except (TypeError, ValueError) as error:
-            raise SnapshotError(f"not the history of a run: {error}") from error
-
-
-def _sets(packed: Any) -> Seen:
-    return tuple([unpack(one, MAX_SEEN) for one in packed])
-
-
-def _fingerprints(level: Any, shingles: Any, grams: Any) -> Fingerprints:
-    if not isinstance(level, str):
-        raise SnapshotError("a level is a name")
-    return Fingerprints(level, unpack(shingles, MAX_SEEN), unpack(grams, MAX_SEEN))
 
 
 def _said(parts: Sequence[str], known: frozenset[str]) -> bool:

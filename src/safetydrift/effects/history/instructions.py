@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from safetydrift.effects.escapes import unescaped
 from safetydrift.effects.history.words import bounded
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from safetydrift.effects.history.history import FOREIGN, INSTRUCTED, NAMED, OWN, UNKNOWN
 from safetydrift.effects.languages.addresses import addresses_in
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 

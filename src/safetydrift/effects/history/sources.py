@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from safetydrift.effects.history.provenance import ORIGINS, decides, scalars
 from safetydrift.effects.history.words import digests, words
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

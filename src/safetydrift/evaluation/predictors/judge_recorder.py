@@ -14,6 +14,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
+from msgspec import Struct
 
 from safetydrift.errors import JudgeBudgetError, JudgeError
 from safetydrift.evaluation.predictors.judged import (
@@ -28,13 +29,13 @@ from safetydrift.judge.endpoint import Endpoint, HopelessError, PassingError
 from safetydrift.judge.question import MAX_RESULT, MAX_TASK, canonical, excerpt
 from safetydrift.judge.redaction import redact_secrets
 from safetydrift.judge.settings import JudgeSettings, ModelName, is_local
-from safetydrift.value import Value
+from safetydrift.trace import Step
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from os import PathLike
 
-    from safetydrift.trace import Step, Trace
+    from safetydrift.trace import Trace
 
 MAX_ARGUMENTS = 6_000
 """Characters of a call's arguments that are sent, as JSON."""
@@ -87,7 +88,7 @@ class RiskPrompt:
         self.version = sha256(whole.encode()).hexdigest()[:16]
 
 
-class Window(Value):
+class Window(Struct, frozen=True, gc=False):
     """The latest calls of a run.
 
     Parameters
@@ -102,14 +103,10 @@ class Window(Value):
         The calls shown, in order.
     """
 
-    __slots__ = ("step", "steps", "task", "trace")
     trace: str
     step: int
     task: str
     steps: tuple[Step, ...]
-
-    def __init__(self, trace: str, step: int, task: str, steps: tuple[Step, ...]) -> None:
-        self._fill(trace=trace, step=step, task=task, steps=steps)
 
     def data(self, redact: Callable[[str], str] | None = None) -> str:
         """Return what is sent: task, calls and results, cut to their limits, as JSON of ASCII characters.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from safetydrift.errors import HorizonError
 from safetydrift.evaluation.cases import CaseSet
@@ -145,7 +146,7 @@ class LookupPredictor:
         cases = projected(cases, self.recorded or self.space, self.space)
         runs = [case.run for case in cases.cases]
         if not self.by_category:
-            runs = [run.replace(category=AGGREGATE) for run in runs]
+            runs = [structs.replace(run, category=AGGREGATE) for run in runs]
         model, _ = fit_model(
             runs, self.space, self.catalogue, self.settings, horizon=self.horizon, threshold=self.threshold
         )
@@ -188,7 +189,7 @@ class Untold:
 
     def score(self, cases: CaseSet) -> Scores:
         """Score every point and proposal."""
-        nameless = [replace(case, run=case.run.replace(category=AGGREGATE)) for case in cases.cases]
+        nameless = [replace(case, run=structs.replace(case.run, category=AGGREGATE)) for case in cases.cases]
         return self.fitted.score(CaseSet(nameless))
 
 

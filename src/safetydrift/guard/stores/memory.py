@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from time import monotonic
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -7,11 +7,11 @@ and sets the expiry at once, so that no two workers can both be first.
 from __future__ import annotations
 
 from time import time_ns
+from typing import TYPE_CHECKING
 
 from safetydrift.errors import MissingExtraError, SafetyDriftError, StoreError
 from safetydrift.guard.session import Session
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

@@ -12,11 +12,11 @@ import sqlite3
 from _thread import allocate_lock
 from contextlib import suppress
 from time import time, time_ns
+from typing import TYPE_CHECKING
 
 from safetydrift.errors import StoreError
 from safetydrift.guard.session import Session
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from os import PathLike

@@ -9,6 +9,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from safetydrift.errors import SafetyDriftError
 from safetydrift.formats.config_file import load_config
 from safetydrift.formats.model_file import load_model
@@ -132,8 +134,14 @@ def _refused(model: Model, policy: GuardPolicy | None, folder: Path) -> str:
     """Have a probe refused by a rule, and another one because its state is lost."""
     never = Rule(Intervention.BLOCK, tools=(PROBE,), reason="this is a probe")
     block = Intervention.BLOCK
-    probing = (policy or GuardPolicy()).replace(
-        never=(never,), shadow=False, always_allow=(), on_error=block, on_timeout=block, on_lost_state=block
+    probing = replace(
+        policy or GuardPolicy(),
+        never=(never,),
+        shadow=False,
+        always_allow=(),
+        on_error=block,
+        on_timeout=block,
+        on_lost_state=block,
     )
     path = folder / "probe.jsonl"
     store = SQLiteStore(folder / "probe.sqlite")

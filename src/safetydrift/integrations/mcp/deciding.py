@@ -77,7 +77,7 @@ class Deciding:
     def _too_late(self, key: str, call_id: str) -> Decision:
         policy = self.guard.policy
         limit = f"the decision took longer than the {policy.timeout} s that it may take"
-        return self._failed(key, call_id, policy.on_timeout, "on_timeout", limit)
+        return self._failed(key, call_id, *policy.outcome_of(TimeoutError()), limit)
 
     def unjudged(self, key: str, call_id: str, problem: str) -> Decision:
         """Return, and record, the decision about a call that could not even be proposed."""
