@@ -92,7 +92,7 @@ class Builder(ABC):
         result = self.translate(node)
         self._depth -= 1
         if mention and isinstance(result, Name | Attribute | Index):
-            self.program.mention(result)
+            self.program.mentioned.append(result)
         return result
 
     def _check(self) -> None:
@@ -107,13 +107,13 @@ class Builder(ABC):
     def bind(self, target: Expression, value: Expression) -> None:
         """Note that a target is assigned a value."""
         if isinstance(target, Name):
-            self.program.bind(target.name, value)
+            self.program.bound[target.name].append(value)
         elif isinstance(target, Attribute):
-            self.program.bind("." + target.name, value)
+            self.program.bound["." + target.name].append(value)
             if self.setting_calls:  # ``location.href = address``
                 self.program.call(Call(Attribute(target.base, target.name + "="), (value,)))
         elif isinstance(target, Index) and isinstance(target.base, Name):
-            self.program.add(target.base.name, value)
+            self.program.added[target.base.name].append(value)
         elif isinstance(target, Element):
             self.bind(target.base, value)
         elif isinstance(target, Table):
@@ -128,7 +128,7 @@ class Builder(ABC):
     def imports(self, module: str, name: str = "", alias: str = "") -> None:
         """Note that a name stands for a module, or for one of its names."""
         full = f"{module}.{name}" if name else module
-        self.program.bind(alias or name or module, Reference(full))
+        self.program.bound[alias or name or module].append(Reference(full))
 
     # -- what is called -----------------------------------------------------------------------------------
 
@@ -142,7 +142,9 @@ class Builder(ABC):
         if isinstance(callee, Attribute) and arguments:
             if callee.name in _ADDING and isinstance(callee.base, Name):
                 last = arguments[-1]
-                self.program.add(callee.base.name, Element(last) if callee.name == "extend" else last)
+                self.program.added[callee.base.name].append(
+                    Element(last) if callee.name == "extend" else last
+                )
             elif callee.name in _FOR_EACH:
                 self.program.call(Call(arguments[0], (Element(callee.base),)))
         return self.program.call(Call(callee, arguments, dict(keywords or {})))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from safetydrift.effects.languages.code.powershell import PowerShellTree
+from safetydrift.effects.languages.code.special_trees import JavaScriptTree, PerlTree, PythonTree, RubyTree
 from safetydrift.effects.languages.code.syntax import Grammar, SyntaxTree
-from safetydrift.effects.languages.code.trees import JavaScriptTree, PerlTree, PythonTree, RubyTree
 
 _FUNCTION, _ROUTINE, _ASSIGN, _STRING = ("function",), ("routine",), ("assign",), ("string",)
 _NAME, _WORD, _NUMBER, _CONSTANT = ("name",), ("word",), ("number",), ("constant",)

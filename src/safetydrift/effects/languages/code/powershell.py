@@ -12,7 +12,6 @@ from safetydrift.effects.languages.code.expressions import (
     Formatted,
     Index,
     Items,
-    Joined,
     Name,
 )
 from safetydrift.effects.languages.code.syntax import SyntaxTree
@@ -86,7 +85,7 @@ class PowerShellTree(SyntaxTree):
         result: Expression = OPAQUE
         for place, child in enumerate(node.named_children):
             if place:
-                self.program.bind("$_", Element(result) if isinstance(result, Items) else result)
+                self.program.bound["$_"].append(Element(result) if isinstance(result, Items) else result)
             given = result
             result = (
                 self._piped(child, given if place else None)
@@ -191,8 +190,5 @@ class PowerShellTree(SyntaxTree):
 
 def _switch(name: str, value: Expression) -> list[Expression]:
     """Return a switch as the words that it is to a program."""
-    plain = value.values == (True,)
+    plain = isinstance(value, Constant) and value.value is True
     return [Constant(f"-{name}")] if plain else [Constant(f"-{name}"), value]
-
-
-__all__ = ["Joined", "PowerShellTree"]

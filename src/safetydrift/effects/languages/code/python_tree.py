@@ -71,10 +71,10 @@ class PythonProgram(Builder):
         plain = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args)]
         only = [argument.arg for argument in arguments.kwonlyargs]
         for name, default in zip(reversed(plain), reversed(arguments.defaults), strict=False):
-            self.program.bind(name, self.expression(default))
+            self.program.bound[name].append(self.expression(default))
         for name, value in zip(only, arguments.kw_defaults, strict=True):
             if value is not None:
-                self.program.bind(name, self.expression(value))
+                self.program.bound[name].append(self.expression(value))
         if plain[:1] in (["self"], ["cls"]):
             del plain[0]
         self.program.parameters([*plain, *only])
@@ -104,13 +104,13 @@ class PythonProgram(Builder):
         value = self.expression(node.value)
         before = self.expression(node.target, mention=False)
         if isinstance(node.op, ast.Add) and isinstance(before, Name):
-            self.program.grow(before.name, value)
+            self.program.grown[before.name].append(value)
         else:
             self.bind(before, Joined((before, value), "/" if isinstance(node.op, ast.Div) else ""))
 
     def _return(self, node: ast.Return) -> None:
         if node.value is not None:
-            self.program.returns(self._owner, self.expression(node.value))
+            self.program.returned[self._owner].append(self.expression(node.value))
 
     def _import(self, node: ast.Import) -> None:
         for alias in node.names:

@@ -265,7 +265,7 @@ class SyntaxTree(Builder):
         """Note that texts are put to the end of a variable."""
         if isinstance(values[0], Name):
             for value in values[1:]:
-                self.program.grow(values[0].name, value)
+                self.program.grown[values[0].name].append(value)
 
     def _operator(self, node: Node) -> str:
         """Return what stands between the first and the last part of a node."""
@@ -319,7 +319,7 @@ class SyntaxTree(Builder):
         if node.named_child_count == 0 and node.type != "string":
             return self._text(node).strip("'\":")
         key = self.expression(node)
-        text = key.values[0] if isinstance(key, Constant) and key.values else ""
+        text = key.value if isinstance(key, Constant) else ""
         return text if isinstance(text, str) else ""
 
     def _element(self, node: Node) -> Expression:
@@ -368,7 +368,7 @@ class SyntaxTree(Builder):
         """Read a block that a method is given: its first parameter is each item of what the method belongs to."""
         names = self._parameters(node.child_by_field_name("parameters"))
         if names and isinstance(callee, Attribute):
-            self.program.bind(names[0], Element(callee.base))
+            self.program.bound[names[0]].append(Element(callee.base))
         self.later(node.named_children)
 
     def _named(self, node: Node, name: str) -> Expression:
@@ -465,7 +465,7 @@ class SyntaxTree(Builder):
 
     def _returned(self, node: Node) -> Expression:
         for child in node.named_children:
-            self.program.returns(self._owner, self.expression(child))
+            self.program.returned[self._owner].append(self.expression(child))
         return OPAQUE
 
     def _each(self, node: Node, item: str = "", items: str = "", body: str = "body") -> Expression:

@@ -8,7 +8,6 @@ from safetydrift.effects.languages.code.expressions import (
     Constant,
     Element,
     Expression,
-    Items,
     Joined,
     Name,
     Table,
@@ -38,7 +37,7 @@ class JavaScriptTree(SyntaxTree):
     ) -> Expression:
         """Note a call; ``f.call(x, ..)``, ``f.apply`` and ``f.bind`` are `f` to us."""
         if getattr(callee, "name", "") in {"call", "apply", "bind"} and hasattr(callee, "base"):
-            self.program.mention(callee.base)
+            self.program.mentioned.append(callee.base)
         if getattr(callee, "name", "") == "concat" and hasattr(callee, "base"):
             return Joined([callee.base, *arguments])
         return super().call(callee, arguments, keywords)
@@ -55,8 +54,7 @@ class JavaScriptTree(SyntaxTree):
 
     def _imported(self, node: Node) -> Expression:
         source = self.expression(node.child_by_field_name("source") or node, mention=False)
-        text = source.values[0] if isinstance(source, Constant) and source.values else ""
-        module = str(text).removeprefix("node:")
+        module = str(source.value if isinstance(source, Constant) else "").removeprefix("node:")
         name = module.replace("/", ".")
         self.program.imported.append("./" if module[:1] in {".", "/"} else name)
         left = [child for child in node.named_children if child.type != "string"]
@@ -139,7 +137,7 @@ class PerlTree(RubyTree):
         """Read ``map`` and ``grep``: the items go by the name ``$_``."""
         *tests, source = node.named_children
         items = self.expression(source)
-        self.program.bind("$_", Element(items))
+        self.program.bound["$_"].append(Element(items))
         self._others(tests)
         return items
 
@@ -176,7 +174,7 @@ def _start(expression: Expression) -> str:
     """Return the constant text that an expression starts with."""
     while isinstance(expression, Joined) and expression.parts:
         expression = expression.parts[0]
-    value = expression.values[0] if isinstance(expression, Constant) and expression.values else ""
+    value = expression.value if isinstance(expression, Constant) else ""
     return value if isinstance(value, str) else ""
 
 
@@ -188,6 +186,3 @@ def _without(expression: Expression, mode: str) -> Expression:
         return Joined(parts)
     text = _start(expression)
     return Constant(text.strip().strip("|").removeprefix(mode).strip()) if text else expression
-
-
-__all__ = ["Items", "JavaScriptTree", "PerlTree", "PythonTree", "RubyTree"]
