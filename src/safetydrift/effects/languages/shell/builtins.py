@@ -2,61 +2,72 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from safetydrift.effects.languages.shell.outputs import printf
 from safetydrift.effects.languages.shell.values import Carried, file_key
 from safetydrift.effects.reading import shown
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safetydrift.effects.languages.shell.programs import Programs
-    from safetydrift.effects.languages.shell.values import Fed
+    from safetydrift.effects.languages.shell.values import Fed, Scope
+    from safetydrift.effects.reading import Reading
 
-    Builtin = Callable[[Programs, list[str], Fed | None], None]
+    Builtin = Callable[["Shell", list[str], Fed | None], None]
 
 
-def _alias(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+class Shell(Protocol):
+    """What a builtin asks of the shell that runs it."""
+
+    reading: Reading
+    scope: Scope
+
+    def shell_text(self, text: str) -> None:
+        """Read shell text within this text, in the same scope."""
+
+
+def _alias(shell: Shell, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
     for word in words[1:]:
         name, equals, text = word.partition("=")
         if equals:
-            programs.scope.aliases[name] = text
-            programs.shell_text(text)
+            shell.scope.aliases[name] = text
+            shell.shell_text(text)
 
 
-def _read(programs: Programs, words: list[str], fed: Fed | None) -> None:
+def _read(shell: Shell, words: list[str], fed: Fed | None) -> None:
     names = [word for word in words[1:] if not word.startswith("-")] or ["REPLY"]
     known = fed.text if fed is not None and len(names) == 1 else None
     for name in names:
         values = (Carried(f"${name}"),) if known is None else (known.partition("\n")[0],)
-        programs.scope.assign(name, values)
+        shell.scope.assign(name, values)
 
 
-def _printf(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+def _printf(shell: Shell, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
     if len(words) > 3 and words[1] == "-v":  # noqa: PLR2004
-        programs.scope.assign(words[2], (printf(words[3:]) or Carried("$(printf)"),))
+        shell.scope.assign(words[2], (printf(words[3:]) or Carried("$(printf)"),))
 
 
-def _set(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+def _set(shell: Shell, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
     if "--" in words:
-        programs.scope.arguments = tuple(words[words.index("--") + 1 :])
+        shell.scope.arguments = tuple(words[words.index("--") + 1 :])
 
 
-def _copy(programs: Programs, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
+def _copy(shell: Shell, words: list[str], fed: Fed | None) -> None:  # noqa: ARG001
     operands = [word for word in words[1:] if not word.startswith("-")]
     if operands[:1] == ["/dev/null"] and words[0] == "cp":
-        programs.reading.act("deletes", f"empties {shown(operands[-1])}")
-    if len(operands) == 2 and file_key(operands[0]) in programs.scope.files:  # noqa: PLR2004
-        programs.scope.files[file_key(operands[1])] = programs.scope.files[file_key(operands[0])]
+        shell.reading.act("deletes", f"empties {shown(operands[-1])}")
+    if len(operands) == 2 and file_key(operands[0]) in shell.scope.files:  # noqa: PLR2004
+        shell.scope.files[file_key(operands[1])] = shell.scope.files[file_key(operands[0])]
 
 
-def _tee(programs: Programs, words: list[str], fed: Fed | None) -> None:
+def _tee(shell: Shell, words: list[str], fed: Fed | None) -> None:
     adds = any(word in {"-a", "--append"} for word in words)
     for word in words[1:]:
         if not word.startswith("-"):
-            if fed is not None and fed.text == "" and not adds and file_key(word) not in programs.scope.files:
-                programs.reading.act("deletes", f"empties {shown(word)}")
-            programs.scope.files[file_key(word)] = fed.text if fed is not None else None
+            if fed is not None and fed.text == "" and not adds and file_key(word) not in shell.scope.files:
+                shell.reading.act("deletes", f"empties {shown(word)}")
+            shell.scope.files[file_key(word)] = fed.text if fed is not None else None
 
 
 BUILTINS: dict[str, Builtin] = {
