@@ -68,6 +68,10 @@ def read_tree(reading: Reading, language: str, text: str) -> None:
     source = text.encode("utf-8", "replace")
     program = Program(reading.catalogue.calls[language], _ROOTS.get(language, _OTHER_ROOTS), pay=reading.pay)
     judge = Judge(reading, program)
+    if grammar.avoided.search(text):
+        reading.hides(f"runs {language} code of a form that is not read here")
+        _take_every_name(judge, text)
+        return
     root, sound = _parsed(reading, grammar, source)
     if root is None:
         _take_every_name(judge, text)

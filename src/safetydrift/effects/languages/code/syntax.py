@@ -71,9 +71,22 @@ class Grammar:
         Quotes of texts in which nothing is filled and nothing escaped.
     listed
         Kinds of nodes that hold the arguments of a call.
+    avoided
+        An expression of what the grammar may never come back from; such texts are not parsed.
     """
 
-    __slots__ = ("_blocks", "joining", "kinds", "listed", "names", "pace", "package", "pairs", "raw")
+    __slots__ = (
+        "_blocks",
+        "avoided",
+        "joining",
+        "kinds",
+        "listed",
+        "names",
+        "pace",
+        "package",
+        "pairs",
+        "raw",
+    )
 
     def __init__(
         self,
@@ -86,7 +99,9 @@ class Grammar:
         names: Mapping[str, str] | None = None,
         raw: str = "",
         listed: str = "arguments argument_list",
+        avoided: str = r"(?!)",
     ) -> None:
+        self.avoided = re.compile(avoided)
         self.package, self.pace, self.names, self.raw = package, pace, names or {}, raw
         self.kinds: dict[str, tuple[str, Sequence[str], bool]] = {
             kind: (f"_{role}", fields, role in _OF_SEVERAL) for kind, (role, *fields) in kinds.items()

@@ -57,10 +57,13 @@ def read_shell(reading: Reading, text: object) -> None:
         If it is neither, is too long, nests too deeply or is too tangled; what was found until then stays added.
     """
     shell = _Shell(reading, Scope())
-    if isinstance(text, str):
-        shell.top(text)
-    else:
-        shell.vector(text)
+    try:
+        if isinstance(text, str):
+            shell.top(text)
+        else:
+            shell.vector(text)
+    except RecursionError:
+        raise UnreadableError("a command that nests too deeply") from None
 
 
 class _Shell(Redirections):

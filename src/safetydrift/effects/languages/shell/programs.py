@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 _WILD = re.compile(r"[*?\[]")
 _FED = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
 _MAX_MATCHES = 24
-_PRICE = 8
+_PRICE = 16
 _PRICE_OF_WORD = 24
-_PRICE_OF_PATTERN = 2048
+_PRICE_OF_PATTERN = 12_000
 _MAX_HANDED = 256
 _MAX_INQUIRY = 3
 _MAX_SUBCOMMANDS = 5

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 MAX_STATEMENTS = 400
 """More statements in one text are not read."""
-_PRICE_OF_WORD = 6
+_PRICE_OF_WORD = 7
 
 
 def read_sql(reading: Reading, text: str) -> None:

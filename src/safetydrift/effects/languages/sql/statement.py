@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MAX_NAMES = 1000
 """More names in one text are not looked at."""
-_PRICE, _PRICE_OF_GAP, _PRICE_OF_NAME = 8, 40, 24
+_PRICE, _PRICE_OF_GAP, _PRICE_OF_NAME = 12, 50, 30
 _MAX_ARGUMENTS = 64
 _MAX_PARTS = 4
 _CLAUSE = 400
