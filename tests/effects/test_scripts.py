@@ -125,7 +125,9 @@ COMMANDS = [
     ("awk", 'BEGIN {system("rm a")}', "rm a"),
     ("awk", '{print $1 | "sh"}', "sh"),
     ("awk", 'BEGIN {"date" | getline d}', "date"),
-    ("powershell", "cmd /c 'id'", "/c id"),
+    ("powershell", "cmd /c 'id'", "cmd /c id"),
+    ("powershell", "git log --oneline | Select-Object -First 3", "git log --oneline"),
+    ("powershell", "& 'C:\\Program Files\\a.exe' x", "'c:\\program files\\a.exe' x"),
 ]
 
 

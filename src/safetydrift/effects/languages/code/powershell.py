@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from tree_sitter import Node
 
 _FOR_EACH = frozenset(("foreach-object", "%", "foreach", "where-object", "?", "where"))
+_SAVING = ("outfile", "destination", "o", "output")
+_STARTING = frozenset(("start-process", "saps", "start"))
 _RUN = Name("&")
 _PROGRAM = Name("program")
 _WRITTEN = Name("out-file")
@@ -31,21 +33,24 @@ _WRITTEN = Name("out-file")
 class PowerShellTree(SyntaxTree):
     """Trees of PowerShell.
 
-    A command is a call by its name. One that the catalogue does not know is a program, whose words a shell
-    understands, unless the text itself defines it.
+    A command is a call by its name. One that the catalogue does not know is a program, whose words a shell understands,
+    unless the text itself defines it; a program that the text has fetched may be anything.
     """
 
-    __slots__ = ("_programs",)
+    __slots__ = ("_programs", "_saved")
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         self._programs: list[tuple[str, Call]] = []
+        self._saved: set[str] = set()
 
     def read(self, root: Node) -> None:
         """Read a whole tree."""
         super().read(root)
         for name, call in self._programs:
-            if not self.program.is_own(name):
+            if _base(name) in self._saved:
+                self.program.call(Call(_RUN, [OPAQUE]))
+            elif not self.program.is_own(name):
                 self.program.call(call)
 
     # -- names and texts ----------------------------------------------------------------------------------
@@ -58,7 +63,7 @@ class PowerShellTree(SyntaxTree):
         return Name(f"${rest}")
 
     def _type(self, node: Node) -> Expression:
-        return Name(self._text(node).strip("[]").lower().removeprefix("system."))
+        return Name(_type_name(self._text(node)))
 
     def _bare(self, node: Node) -> Expression:
         text = self._text(node).replace("`", "")
@@ -76,6 +81,8 @@ class PowerShellTree(SyntaxTree):
         given = [child for child in rest if child.type == "argument_list"]
         values = [self.expression(child) for child in given]
         arguments = list(values[0].items) if values and isinstance(values[0], Items) else values
+        if callee.name == "downloadfile" and arguments[1:]:
+            self._saved.add(_base(_text(arguments[1])))
         return self.call(callee, [item for item in arguments if item is not OPAQUE])
 
     # -- commands -----------------------------------------------------------------------------------------
@@ -98,64 +105,71 @@ class PowerShellTree(SyntaxTree):
         return self._piped(node, None)
 
     def _piped(self, node: Node, fed: Expression | None) -> Expression:
-        arguments, keywords = self._elements(node.child_by_field_name("command_elements"))
-        if fed is not None and not arguments and not keywords:
+        arguments, keywords, words = self._elements(node.child_by_field_name("command_elements"))
+        if fed is not None and not words:
             arguments = [fed]
         head = node.child_by_field_name("command_name")
         if head is None:
             return OPAQUE
-        if head.type == "command_name_expr" or any(
-            child.type == "command_invokation_operator" for child in node.children
-        ):
-            return self.call(_RUN, [self.expression(head), *arguments], keywords)
-        name = self._text(head).replace("`", "").strip("'\"").lower()
+        called = self.expression(head)
+        if not _text(called):
+            return self.call(_RUN, [called, *arguments], keywords)
+        name = _text(called).lower()
         if name in _FOR_EACH and fed is not None:
             return fed
-        return self._named_command(name, arguments, keywords)
+        return self._named_command(name, arguments, keywords, words)
 
     def _named_command(
-        self, name: str, arguments: list[Expression], keywords: dict[str, Expression]
+        self,
+        name: str,
+        arguments: list[Expression],
+        keywords: dict[str, Expression],
+        words: list[Expression],
     ) -> Expression:
-        base = name.replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
+        base = _base(name).removesuffix(".exe")
         verb, dash, noun = base.partition("-")
         calls = self.program.calls
+        self._saved.update(_base(_text(keywords[key])) for key in _SAVING if key in keywords)
+        if base == "new-object" and arguments:
+            return self.call(Attribute(Name(_type_name(_text(arguments[0]))), "new"), arguments[1:])
+        if base in _STARTING and (arguments or "filepath" in keywords):
+            given = [keywords.get("filepath"), *arguments, keywords.get("argumentlist")]
+            return self._run([word for word in given if word is not None])
         if calls.find(base):
             return self.call(Name(base), arguments, keywords)
         if dash and calls.find(f"{verb}.{noun}"):
             return self.call(Name(f"{verb}.{noun}"), arguments, keywords)
-        words = [Constant(name), *arguments, *[part for pair in keywords.items() for part in _switch(*pair)]]
-        self._programs.append((name, Call(_PROGRAM, words)))
+        return self._run([Constant(name), *words])
+
+    def _run(self, words: list[Expression]) -> Expression:
+        self._programs.append((_text(words[0]).lower(), Call(_PROGRAM, [Items(words)])))
         return OPAQUE
 
-    def _elements(self, node: Node | None) -> tuple[list[Expression], dict[str, Expression]]:
-        """Return the words of a command, and those behind a switch by its name."""
+    def _elements(
+        self, node: Node | None
+    ) -> tuple[list[Expression], dict[str, Expression], list[Expression]]:
+        """Return what a command is given by place, by name, and word by word."""
         arguments: list[Expression] = []
         keywords: dict[str, Expression] = {}
+        words: list[Expression] = []
         switch = ""
         for child in node.named_children if node is not None else ():
-            if child.type == "command_argument_sep":
-                continue
-            if child.type == "command_parameter":
+            if child.type == "redirection":
+                self.call(_WRITTEN, [self.expression(child)])
+            elif child.type == "command_parameter":
                 switch = self._text(child).lstrip("-").rstrip(":").lower()
                 keywords[switch] = Constant(True)  # noqa: FBT003  # a switch is on
-            elif child.type == "redirection":
-                self.call(_WRITTEN, [self.expression(child)])
-            else:
-                value = self._continued(self.expression(child), child, arguments)
+                words.append(Constant(self._text(child)))
+            elif child.type == "argument_list" and arguments and isinstance(arguments[-1], Attribute):
+                given = self.expression(child)  # right behind a part of something, this is the call of it
+                arguments[-1] = self.call(arguments[-1], given.items if isinstance(given, Items) else [given])
+            elif child.type != "command_argument_sep":
+                words.append(self.expression(child))
                 if switch:
-                    keywords[switch] = value
-                    switch = ""
-                elif value is not OPAQUE:
-                    arguments.append(value)
-        return arguments, keywords
-
-    def _continued(self, value: Expression, node: Node, arguments: list[Expression]) -> Expression:
-        """Return a word; a list of arguments right behind a part of something is the call of it."""
-        if node.type == "argument_list" and arguments and isinstance(arguments[-1], Attribute):
-            given = list(value.items) if isinstance(value, Items) else [value]
-            arguments[-1] = self.call(arguments[-1], given)
-            return OPAQUE
-        return value
+                    keywords[switch], switch = words[-1], ""
+                else:
+                    arguments.append(words[-1])
+        return arguments, keywords, words
 
     # -- operators ----------------------------------------------------------------------------------------
 
@@ -188,7 +202,16 @@ class PowerShellTree(SyntaxTree):
         return OPAQUE
 
 
-def _switch(name: str, value: Expression) -> list[Expression]:
-    """Return a switch as the words that it is to a program."""
-    plain = isinstance(value, Constant) and value.value is True
-    return [Constant(f"-{name}")] if plain else [Constant(f"-{name}"), value]
+def _text(value: Expression) -> str:
+    """Return a constant text, empty if it is none."""
+    return value.value if isinstance(value, Constant) and isinstance(value.value, str) else ""
+
+
+def _base(path: str) -> str:
+    """Return the last part of a path, in small letters."""
+    return path.replace("\\", "/").rpartition("/")[2].lower()
+
+
+def _type_name(written: str) -> str:
+    """Return the name of a type as the catalogue writes it."""
+    return written.strip("[]").lower().removeprefix("system.")

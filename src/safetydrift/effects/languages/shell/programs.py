@@ -98,7 +98,10 @@ class Programs(Expander):
             builtin(self, words, fed)
 
     def _versioned(self, name: str) -> ProgramEntry | None:
-        """Return the entry of a program that runs code and is named with its version: ``ruby3.0``."""
+        """Return the entry of a program as Windows writes its name, or of one with its version: ``ruby3.0``."""
+        plain = name.lower().removesuffix(".exe")
+        if plain != name and plain in self.reading.catalogue.programs:
+            return self.reading.catalogue.programs[plain]
         match = _VERSION.search(name)
         entry = self.reading.catalogue.programs.get(name[: match.start()]) if match else None
         return entry if entry is not None and entry.language else None
@@ -247,9 +250,9 @@ class Programs(Expander):
         """Read what a program runs in turn; False if there is nothing to read."""
         operand = start + entry.skip
         read = bool(entry.code) and self._options(entry, words, start)
-        if entry.evaluates and operand < len(words):
-            self._code("shell", joined(words[operand:], " "))
-            return False
+        if entry.evaluates and operand < len(words) and not (read and entry.language):
+            self._code(entry.language or "shell", joined(words[operand:], " "))
+            return bool(entry.language)
         if entry.wraps and operand < len(words) and not read:
             self._through(entry, words, operand, fed)
             return True
