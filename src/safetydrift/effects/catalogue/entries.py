@@ -412,8 +412,10 @@ class ProgramEntry:
     Attributes
     ----------
     names
-        Program names without directory. Where ``folds`` is set, the case of letters does not count in what the program
-        is given, and options are never glued to their values.
+        Program names without directory.
+    folds
+        Whether the case of letters does not count, neither in the names nor in what the program is given; its options
+        are then never glued to their values.
     ranks
         The effect when no case holds; of a program that wraps another, its effect when it wraps nothing.
     paths
@@ -459,6 +461,7 @@ class ProgramEntry:
         "code",
         "evaluates",
         "executes",
+        "folds",
         "hosts",
         "kinds",
         "language",
@@ -487,8 +490,8 @@ class ProgramEntry:
         self.skip = entry.count("skip")
         self.skip_unless = Globs(entry.texts("skip_unless"))
         self.wraps = entry.flag("wraps")
-        folds = entry.flag("folds")
-        self.code = tuple([CodeOption(part, languages, folds=folds) for part in entry.parts("code")])
+        self.folds = entry.flag("folds")
+        self.code = tuple([CodeOption(part, languages, folds=self.folds) for part in entry.parts("code")])
         self.language = known_language(entry, languages)
         self.operand_code = entry.flag("operand_code")
         self.hosts = entry.text("hosts")
@@ -501,7 +504,7 @@ class ProgramEntry:
         self.stdin = entry.text("stdin")
         if self.stdin not in {"", "code", "operands", "words"}:
             raise CatalogueError(f"{entry.where}: stdin is 'code', 'operands' or 'words', got {self.stdin!r}")
-        self.cases = tuple([ProgramCase(part, scales, folds=folds) for part in entry.parts("cases")])
+        self.cases = tuple([ProgramCase(part, scales, folds=self.folds) for part in entry.parts("cases")])
         self.note = entry.text("note")
         entry.done()
 

@@ -33,7 +33,7 @@ _ROOTS = {
 _OTHER_ROOTS = frozenset(("Kernel", "main", "_G", "base", "GLOBALS"))
 _FILE = re.compile(r"[^\s'\"<>|;]{2,200}")
 _SHAPES = ("/", "\\", ".")
-_NAME = re.compile(r"[A-Za-z_$][\w\-]{0,60}+(?:(?:\.|::|->)[A-Za-z_]\w{0,60}+){0,8}+")
+_NAME = re.compile(r"[A-Za-z_$][\w\-]{0,60}+(?:(?:\.|::|->)[A-Za-z_]\w{0,60}+){0,8}+(?=[ \t]?(\()?)")
 _MAX_NAMES = 1000
 
 
@@ -124,14 +124,14 @@ def name_files(reading: Reading, texts: Iterable[str]) -> None:
 
 
 def _take_every_name(judge: Judge, text: str) -> None:
-    """Take every name in a text for one that is used, whatever stands around it."""
+    """Take every name in a text for one that is used; one before a bracket for a function of any library."""
     calls = judge.program.calls
-    names = dict.fromkeys(match[0] for match in _NAME.finditer(text))
+    names = dict.fromkeys((match[0], match[1]) for match in _NAME.finditer(text))
     if len(names) > _MAX_NAMES:
         raise UnreadableError("code of very many names that does not parse")
-    for word in names:
+    for word, bracket in names:
         name = word.replace("::", ".").replace("->", ".")
-        for entry in calls.find(name) or calls.ending(name.rpartition(".")[2]):
+        for entry in calls.find(name) or (calls.ending(name.rpartition(".")[2]) if bracket else ()):
             if entry.folds != "module":
                 judge.entry(entry, name, None)
 

@@ -77,6 +77,7 @@ class PythonTree(SyntaxTree):
     """Trees of Python that is no Python of this day."""
 
     __slots__ = ()
+    setting_calls = False
 
     def _imported(self, node: Node) -> Expression:
         module = self._text(node.child_by_field_name("module_name"))

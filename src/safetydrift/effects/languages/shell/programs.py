@@ -100,8 +100,9 @@ class Programs(Expander):
     def _versioned(self, name: str) -> ProgramEntry | None:
         """Return the entry of a program as Windows writes its name, or of one with its version: ``ruby3.0``."""
         plain = name.lower().removesuffix(".exe")
-        if plain != name and plain in self.reading.catalogue.programs:
-            return self.reading.catalogue.programs[plain]
+        entry = self.reading.catalogue.programs.get(plain) if plain != name else None
+        if entry is not None and (entry.folds or name[-4:].lower() == ".exe"):
+            return entry
         match = _VERSION.search(name)
         entry = self.reading.catalogue.programs.get(name[: match.start()]) if match else None
         return entry if entry is not None and entry.language else None

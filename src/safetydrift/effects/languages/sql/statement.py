@@ -38,6 +38,7 @@ _NO_TABLE = re.compile(r"DISTINCT FROM |(?:EXTRACT|TRIM|SUBSTRING|OVERLAY) \( (?
 """A FROM that names no table."""
 _BOUNDING = ("LIMIT", "TOP", "JOIN", "USING")
 _CLAUSE_ENDS = frozenset(("RETURNING", "ORDER", "LIMIT", ")", "GROUP", "OPTION", "WHERE", "FROM", "WHEN"))
+_ASSIGNMENT_ENDS = _CLAUSE_ENDS - {")"} | {"SET"}
 _SCOPES = frozenset(("GLOBAL", "PERSIST", "SESSION", "LOCAL", "@@GLOBAL", "@@SESSION", "@", "@@", "."))
 _OFF = frozenset(("OFF", "0", "NONE", "FALSE"))
 _FILE = re.compile(r".*[/\\].*|.*\.(?:csv|parquet|json|tsv|xlsx)", re.IGNORECASE | re.DOTALL)
@@ -297,7 +298,7 @@ class Statement:
     def _assigned(self, start: int) -> None:
         """Add what it may complete to give columns of telling names another value."""
         for place in self._same_clause(start):
-            if self.keys[place] in _CLAUSE_ENDS - {")"}:
+            if self.keys[place] in _ASSIGNMENT_ENDS:
                 break
             name = self.texts[place - 1]
             if self.keys[place] == "=" and self._is_new("assigned", name):
