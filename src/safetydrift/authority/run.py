@@ -9,10 +9,10 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from safetydrift.authority.concerns import (
-    ACT_NAMES, DELEGATED, ELSEWHERE, INSIDE, MADE, MAX_CONCERNS, NOBODY, NOTHING, OTHER, OWN, PARTY, POINTED, PROJECT,
-    REACHED, RECORDED, SAID, SYSTEM, TEMPORARY, UNTRUSTED, Concern, gravity,
+    ACTION_NAMES, DELEGATED, ELSEWHERE, HARM_NAMES, INSIDE, LANGUAGE, MADE, MAX_CONCERNS, NOBODY, NOTHING, OTHER, OWN, PARTY, POINTED, PROJECT,
+    REACHED, RECORDED, SAID, SYSTEM, TEMPORARY, TYPED, UNTRUSTED, Concern, gravity,
 )  # fmt: skip
-from safetydrift.authority.ledger import ACTION_NAMES, MAX_LATENT, FileDigest, KnownFile, Ledger
+from safetydrift.authority.ledger import MAX_LATENT, FileDigest, KnownFile, Ledger
 from safetydrift.authority.score import CLEAR, Assessment
 from safetydrift.authority.scripts import scripts_in
 from safetydrift.authority.text import fold
@@ -218,7 +218,7 @@ class RunReader:
         self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation]
     ) -> Iterator[tuple[bytes, KnownFile]]:
         changed = [one for one in operations if one.action in {"edit", "move"} and one.role == "path" and one.target]
-        latent = self._latent(call, [one.target for one in changed]) if changed else {}
+        latent = self._latent(call, proposal, [one.target for one in changed]) if changed else {}
         for one in changed:
             name = ledger.file_digest(one.target)
             before = ledger.files.get(name)
@@ -228,10 +228,10 @@ class RunReader:
             level = max([_level_of(ledger, source) for source in one.carries], default=0)
             yield name, KnownFile(made, level, untrusted, latent.get(_plain_path(one.target), ()))
 
-    def _latent(self, call: ToolCall, paths: Sequence[str]) -> dict[str, tuple[Operation, ...]]:
+    def _latent(self, call: ToolCall, proposal: Proposal, paths: Sequence[str]) -> dict[str, tuple[Operation, ...]]:
         """Return by path what scripts that a call writes do that may harm, the most certain first."""
         found = {}
-        for path, script in scripts_in(call, paths):
+        for path, script in scripts_in(call, paths, by_shell=proposal.partial):
             does = self._labeler.read_call(script).effect.operations
             harmful = sorted([one for one in does if one.certainty >= LIKELY], key=_least_certain)
             found[_plain_path(path)] = tuple(harmful[:MAX_LATENT])
@@ -274,7 +274,8 @@ class _Look:
             harm, certainty = "exfiltration", max(certainty, CERTAIN if carried > LIKELY else LIKELY)
         speaking = sum([place.speaks for place in places])
         cells = (
-            ACT_NAMES.index(harm or operation.action),
+            HARM_NAMES.index(harm),
+            ACTION_NAMES.index(operation.action),
             certainty,
             asked.grade,
             source,
@@ -289,6 +290,7 @@ class _Look:
             best.field if best is not None else 0,
             _REVERSIBILITY.get(self._effect["reversibility"], 2),
             int(ledger.request.turns > 0),
+            TYPED if self._words else LANGUAGE,
         )
         return Concern(
             cells, operation.action, harm, target, operation.note, best.text.number if best is not None else 0

@@ -32,20 +32,23 @@ _TOOLS = {
 }  # fmt: skip
 
 
-def scripts_in(call: ToolCall, paths: Sequence[str]) -> Iterator[tuple[str, ToolCall]]:
+def scripts_in(call: ToolCall, paths: Sequence[str], *, by_shell: bool) -> Iterator[tuple[str, ToolCall]]:
     """Yield the scripts that a call writes, each with its path and as the call that running it at once would be.
 
     Parameters
     ----------
     paths
         The files that the call writes, as far as it was read.
+    by_shell
+        Whether the call is a command line, in which a text stands beside the file that it goes to.
     """
     args = call.args
     if not paths or not isinstance(args, dict):
         return
     texts = [value for value in args.values() if isinstance(value, str) and len(value) <= MAX_CODE]
-    written = [(path, code) for text in texts if ">" in text for path, code in _written_by_shell(text)]
-    if not written and len(paths) == 1:
+    if by_shell:
+        written = [(path, code) for text in texts for path, code in _written_by_shell(text)]
+    else:
         written = [(paths[0], max(texts, key=len, default=""))]
     for path, code in written[:MAX_SCRIPTS]:
         tool = _tool_of(path, code)
@@ -62,13 +65,13 @@ def _tool_of(path: str, code: str) -> str:
 
 
 def _written_by_shell(text: str) -> Iterator[tuple[str, str]]:
-    for match in _HEREDOC.finditer(text):
+    for match in _HEREDOC.finditer(text) if "<<" in text else ():
         path = match["before"] or match["after"]
         if path is None and (tee := _TEE.search(match[0].partition("<<")[0])) is not None:
             path = tee[1]
         if path:
             yield path, match["code"]
-    if "echo" in text or "printf" in text:
+    if ">" in text and ("echo" in text or "printf" in text):
         yield from _echoed(text)
 
 

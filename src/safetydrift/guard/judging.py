@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from safetydrift.authority.score import CLEAR
 from safetydrift.guard.decision import Decision
 from safetydrift.guard.policy import STRICTNESS, Call, Finding
-from safetydrift.guard.messages import told
+from safetydrift.guard.messages import in_brief, told
 from safetydrift.guard.safer import safer_tool
 from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, RELEASED, Given, Reserved
 from safetydrift.monitor.session import Pending, TrajectoryState
@@ -149,13 +149,14 @@ class Judging:
                 strictest = other
         found, verdict = strictest.found, strictest.verdict
         intervention, would_be = found.intervention, None
-        reason = explanation = alternative = ""
+        reason = explanation = alternative = brief = ""
         if intervention is not Intervention.ALLOW:
             position, effect = strictest.position, strictest.effect
             explained = self.monitor.explain(position, verdict, effect)
             explanation = self._redactor.text("; ".join([explained, *effect.reasons]))
             alternative = safer_tool(self.monitor, position, call.name, tools, policy)
             reason = self._redactor.text(told(call, strictest, alternative))
+            brief = in_brief(strictest)
             if policy.shadow:
                 would_be, intervention = intervention, Intervention.ALLOW
         return Decision(
@@ -172,6 +173,7 @@ class Judging:
             key=key,
             call_id=call_id,
             digest=digest,
+            brief=brief,
             unauthorised=strictest.assessment.probability,
             harm="" if strictest.assessment.concern is None else strictest.assessment.concern.harm,
         )

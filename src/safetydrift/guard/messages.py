@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from safetydrift.authority.concerns import DELEGATED, NOBODY, RECORDED, REACHED, SAID
 from safetydrift.authority.grading import ACTION, ASKED, FORBIDDEN, OBJECT
+from safetydrift.effects.operations import ACTIONS, HARMS
 from safetydrift.monitor.verdict import Intervention
 
 if TYPE_CHECKING:
@@ -47,6 +48,15 @@ def told(call: ToolCall, judged: Judgement, alternative: str) -> str:
         parts.append(f"Safer here: {alternative}.")
     parts.append(_ADVICE[found.intervention])
     return " ".join(parts)
+
+
+def in_brief(judged: Judgement) -> str:
+    """Return the same without anything that is written in the arguments; empty where nothing of it is said anyway."""
+    found, concern = judged.found, judged.assessment.concern
+    if concern is None or not found.by_authority:
+        return ""
+    does = HARMS.get(concern.harm) or ACTIONS[concern.action]
+    return f"{_VERDICTS[found.intervention]}: {does}, and the user did not ask for that. {_ADVICE[found.intervention]}"
 
 
 def authority_of(concern: Concern) -> str:
