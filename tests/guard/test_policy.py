@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import PolicyFileError
 from safetydrift.formats import load_space
-from safetydrift.guard import GuardPolicy, Rule, load_policy
+from safetydrift.guard import Guard, GuardPolicy, Rule, load_policy
 from safetydrift.guard.default_policy import default_policy
 from safetydrift.guard.policy import SEVERITIES, SEVERITY_OF, STRICTNESS, Call
 from safetydrift.guard.policy_file import WatchedPolicy
