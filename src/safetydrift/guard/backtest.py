@@ -1,4 +1,4 @@
-"""Rehearsing a policy: what it would have done in runs of the past.
+"""A backtest of a policy: what it would have done in runs of the past.
 
 Every call of a run is judged as the guard would have, on where the run stood after the calls before it. What a policy
 stops, asks about, warns of or lets through in a run is the strictest thing it does before or at the violating call;
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     questions: int
 
 
-class Rehearsal:
+class Backtest:
     """Counts what one policy would have done in runs, and optionally what another one does in the same.
 
     Parameters
