@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from safetydrift.cli import options
-from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, percent, say, table
+from safetydrift.cli.inputs import Inputs, Traces
+from safetydrift.cli.output import console, emit_json, percent, remark, say, table
 
 if TYPE_CHECKING:
     from safetydrift.guard.backtest import Backtest
@@ -93,19 +93,26 @@ def test(
       safetydrift policy test new.toml corpus --current policy.toml --json
     """
     from safetydrift.formats.model_file import load_model
+    from safetydrift.formats.score_file import load_score
     from safetydrift.guard.backtest import Backtest
     from safetydrift.guard.default_policy import default_policy
     from safetydrift.monitor.foresight import monitor_for
 
     fitted = load_model(model)
-    monitor = monitor_for(fitted)
+    labeler = None
     if config is not None:
         from safetydrift.formats.config_file import load_config
 
-        monitor = monitor_for(fitted, None, load_config(config).labeler(fitted.catalogue))
+        labeler = load_config(config).labeler(fitted.catalogue)
+    monitor = monitor_for(fitted, None, labeler, score=load_score())
     before = default_policy() if current is None else _policy(current, fitted.space)
     backtest = Backtest(monitor, _policy(file, fitted.space), before)
-    backtest.add(Inputs(paths, fitted.space, monitor.labeler, reading))
+    runs = Inputs(paths, fitted.space, monitor.labeler, reading)
+    if runs.reader.has_traces:
+        backtest.add_traces(Traces(paths, reading))
+    else:
+        remark("labelled runs hold no texts, so nobody can say who asked for a call: rules about that never hold")
+        backtest.add(runs)
     if as_json:
         emit_json(backtest.as_dict())
     else:

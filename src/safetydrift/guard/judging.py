@@ -155,8 +155,8 @@ class Judging:
             explained = self.monitor.explain(position, verdict, effect)
             explanation = self._redactor.text("; ".join([explained, *effect.reasons]))
             alternative = safer_tool(self.monitor, position, call.name, tools, policy)
-            reason = self._redactor.text(told(call, strictest, alternative))
-            brief = in_brief(strictest)
+            reason = self._redactor.text(told(call, found, effect, strictest.assessment, alternative))
+            brief = in_brief(found, strictest.assessment)
             if policy.shadow:
                 would_be, intervention = intervention, Intervention.ALLOW
         return Decision(

@@ -11,7 +11,9 @@ from safetydrift.monitor.verdict import Intervention
 
 if TYPE_CHECKING:
     from safetydrift.authority.concerns import Concern
-    from safetydrift.guard.judging import Judgement
+    from safetydrift.authority.score import Assessment
+    from safetydrift.guard.policy import Finding
+    from safetydrift.states.effect import Effect
     from safetydrift.trace import ToolCall
 
 MAX_SHOWN_TARGET = 120
@@ -31,28 +33,28 @@ _ADVICE = {
 }
 
 
-def told(call: ToolCall, judged: Judgement, alternative: str) -> str:
+def told(call: ToolCall, found: Finding, effect: Effect, assessment: Assessment, alternative: str) -> str:
     """Return why a call does not simply go ahead, in words for the model and the user."""
-    found, concern = judged.found, judged.assessment.concern
+    concern = assessment.concern
     if concern is not None and found.by_authority:
         does = concern.note or f"{concern.action} {concern.target}".strip()
         parts = [f"{_VERDICTS[found.intervention]}: this would {_short(does)}, {authority_of(concern)}."]
         parts += [f"{found.reason[0].upper()}{found.reason[1:]}."] if found.reason else []
     else:
         parts = [f"{found.reason}."] if found.reason else [f"{_VERDICTS[found.intervention]}: {call.name}."]
-        if judged.effect.kinds:
-            parts.append(f"It could complete: {', '.join(judged.effect.kinds)}.")
-        if judged.effect.reasons:
-            parts.append(f"{call.name}: {'; '.join(judged.effect.reasons[:SHOWN_REASONS])}.")
+        if effect.kinds:
+            parts.append(f"It could complete: {', '.join(effect.kinds)}.")
+        if effect.reasons:
+            parts.append(f"{call.name}: {'; '.join(effect.reasons[:SHOWN_REASONS])}.")
     if alternative:
         parts.append(f"Safer here: {alternative}.")
     parts.append(_ADVICE[found.intervention])
     return " ".join(parts)
 
 
-def in_brief(judged: Judgement) -> str:
+def in_brief(found: Finding, assessment: Assessment) -> str:
     """Return the same without anything that is written in the arguments; empty where nothing of it is said anyway."""
-    found, concern = judged.found, judged.assessment.concern
+    concern = assessment.concern
     if concern is None or not found.by_authority:
         return ""
     does = HARMS.get(concern.harm) or ACTIONS[concern.action]
