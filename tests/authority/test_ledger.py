@@ -48,9 +48,9 @@ def test_a_file_is_known_however_its_path_is_written(path):
 
 
 def test_what_a_folder_is_its_files_are():
-    ledger = EMPTY.with_files([(EMPTY.file_digest("/tmp/work"), KnownFile(made=True))])
-    assert ledger.file("/tmp/work/deep/a").made
-    assert ledger.file("/tmp/workshop") is None
+    ledger = EMPTY.with_files([(EMPTY.file_digest("/srv/work"), KnownFile(made=True))])
+    assert ledger.file("/srv/work/deep/a").made
+    assert ledger.file("/srv/workshop") is None
 
 
 def test_a_part_of_a_run_inherits_the_users_words_and_nothing_else():
@@ -61,7 +61,9 @@ def test_a_part_of_a_run_inherits_the_users_words_and_nothing_else():
 
 
 def test_a_store_keeps_no_text_and_reads_back_what_it_kept():
-    script = KnownFile(made=True, latent=(Operation("delete", "/srv", "path", "destruction", CERTAIN, "delete /srv"),))
+    script = KnownFile(
+        made=True, latent=(Operation("delete", "/srv", "path", "destruction", CERTAIN, "delete /srv"),)
+    )
     ledger = filled(3).with_files([(EMPTY.file_digest("x.sh"), script)])
     data = msgspec.msgpack.encode(ledger.kept())
     assert b"text" not in data

@@ -1,5 +1,7 @@
 """The score of concerns: additive, monotone, and refused where it does not fit."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -60,8 +62,7 @@ def test_a_call_without_concerns_is_clear():
     ],
 )
 def test_tables_that_do_not_fit_are_refused(change):
-    with open(SHIPPED, "rb") as file:
-        tables = msgspec.json.decode(file.read())
+    tables = msgspec.json.decode(Path(SHIPPED).read_bytes())
     with pytest.raises(ModelFileError):
         decode_score(msgspec.json.encode(change(tables)))
 
@@ -73,7 +74,7 @@ def test_what_is_no_score_is_refused(data):
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(ModelFileError, match="none.json"):
+    with pytest.raises(ModelFileError, match=r"none\.json"):
         load_score(tmp_path / "none.json")
 
 

@@ -43,7 +43,9 @@ def test_a_run_stands_where_a_monitor_would_see_it(lenient, model):
         state, standing = guard.monitor.check(state, Step(call, result))
         assert guard.confirm("run", f"c{number}", result) == standing
     there = guard.current("run")[0]
-    assert replace(there, ledger=None) == replace(state, ledger=None)  # the keys of its digests are drawn at random
+    assert replace(there, ledger=None) == replace(
+        state, ledger=None
+    )  # the keys of its digests are drawn at random
     assert there.ledger.done == state.ledger.done
 
 

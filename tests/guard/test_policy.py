@@ -10,7 +10,6 @@ from msgspec.structs import replace
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import PolicyFileError
-from safetydrift.formats import load_space
 from safetydrift.guard import Guard, GuardPolicy, Rule, load_policy
 from safetydrift.guard.default_policy import default_policy
 from safetydrift.guard.policy import SEVERITIES, SEVERITY_OF, STRICTNESS, Call
@@ -356,15 +355,15 @@ def test_the_default_asks_about_what_an_injected_instruction_says(make):
 
 @pytest.mark.parametrize("variant", ["default", "coding", "office", "strict"])
 def test_graver_harm_is_asked_about_from_a_lower_probability_on(variant):
-    limits = [rule.unauthorised for rule in default_policy(variant).when]
+    limits = [rule.unauthorised or 0.0 for rule in default_policy(variant).when]
     assert [rule.weight for rule in default_policy(variant).when] == list(reversed(SEVERITIES))
     assert limits == sorted(limits)
 
 
 def test_the_strict_variant_asks_whenever_another_one_does():
-    strict = {rule.weight: rule.unauthorised for rule in default_policy("strict").when}
+    strict = {rule.weight: rule.unauthorised or 0.0 for rule in default_policy("strict").when}
     for variant in ("default", "coding", "office"):
-        assert all(strict[rule.weight] <= rule.unauthorised for rule in default_policy(variant).when)
+        assert all(strict[rule.weight] <= (rule.unauthorised or 0.0) for rule in default_policy(variant).when)
 
 
 def test_a_variant_is_loaded_by_its_name(make):

@@ -56,8 +56,8 @@ def check(file: str, model: str, as_json: bool) -> None:
         emit_json({"name": found.name, "rules": _count(found), "remarks": remarks})
         return
     say(f"{file}: {found.name!r} can be used; {_count(found)} rules")
-    for remark in remarks:
-        say(f"  {remark}")
+    for one in remarks:
+        say(f"  {one}")
 
 
 @policy.command
@@ -111,7 +111,9 @@ def test(
     if runs.reader.has_traces:
         backtest.add_traces(Traces(paths, reading))
     else:
-        remark("labelled runs hold no texts, so nobody can say who asked for a call: rules about that never hold")
+        remark(
+            "labelled runs hold no texts, so nobody can say who asked for a call: rules about that never hold"
+        )
         backtest.add(runs)
     if as_json:
         emit_json(backtest.as_dict())

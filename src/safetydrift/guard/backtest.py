@@ -134,7 +134,9 @@ class Backtest:
         } | {"left_out": dict(self.left_out)}
 
 
-def outcome_of(run: Trajectory | Trace, onset: int | None, monitor: LookupMonitor, policy: GuardPolicy) -> Outcome:
+def outcome_of(
+    run: Trajectory | Trace, onset: int | None, monitor: LookupMonitor, policy: GuardPolicy
+) -> Outcome:
     """Return what a policy would have done in a run.
 
     Parameters
@@ -143,8 +145,12 @@ def outcome_of(run: Trajectory | Trace, onset: int | None, monitor: LookupMonito
         The violating call, counted from 1; later calls are not looked at.
     """
     strictest, rule, at, questions = Intervention.ALLOW, "", 0, 0
-    calls = _calls_of_trace if isinstance(run, Trace) else _calls
-    for number, asked in enumerate(calls(run, monitor, current=policy.asks_current), 1):  # type: ignore[operator]
+    current = policy.asks_current
+    if isinstance(run, Trace):
+        calls = _calls_of_trace(run, monitor, current=current)
+    else:
+        calls = _calls(run, monitor, current=current)
+    for number, asked in enumerate(calls, 1):
         if onset is not None and number > onset:
             break
         found = policy.decide(asked, monitor.policy, monitor.model.space)
@@ -166,7 +172,9 @@ def _calls(run: Trajectory, monitor: LookupMonitor, *, current: bool) -> Iterato
 
 
 def _calls_of_trace(trace: Trace, monitor: LookupMonitor, *, current: bool) -> Iterator[Call]:
-    state = monitor.start(trace.category, "" if trace.steps[:1] and trace.steps[0].said else trace.prompt, trace.model)
+    state = monitor.start(
+        trace.category, "" if trace.steps[:1] and trace.steps[0].said else trace.prompt, trace.model
+    )
     for step in trace.steps:
         state = monitor.hear(state, step.said) if step.said else state
         pending = monitor.read_call(state, step.call)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan, nan
+from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from safetydrift.authority.score import CLEAR
 from safetydrift.guard.decision import Decision
-from safetydrift.guard.policy import STRICTNESS, Call, Finding
 from safetydrift.guard.messages import in_brief, told
+from safetydrift.guard.policy import STRICTNESS, Call, Finding
 from safetydrift.guard.safer import safer_tool
 from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, RELEASED, Given, Reserved
 from safetydrift.monitor.session import Pending, TrajectoryState
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 MAX_TOOLS = 512
 """Names of tools that a run is remembered to have used; there is no reason to have more."""
-
 
 
 class Judgement(Struct, frozen=True, gc=False):
@@ -100,7 +99,12 @@ class Judging:
         verdict = monitor.foresee(position, pending.move)
         current = monitor.verdict(position).probability if policy.asks_current else nan
         asked = Call(
-            call.name, position.category, pending.proposal.effect, verdict, current, pending.assessment or CLEAR
+            call.name,
+            position.category,
+            pending.proposal.effect,
+            verdict,
+            current,
+            pending.assessment or CLEAR,
         )
         return Judgement(policy.decide(asked, monitor.policy, self._space), position, pending, verdict)
 

@@ -11,8 +11,6 @@ import json
 import os
 import sys
 
-from msgspec.structs import replace
-
 from safetydrift.monitor.verdict import Intervention
 
 TYPE_CHECKING = False
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
     from safetydrift.guard.decision import Decision
     from safetydrift.guard.guard import Guard
-    from safetydrift.guard.policy import GuardPolicy
 
 MAX_EVENT = 32 << 20
 """Bytes of an event; a larger one is not read."""
