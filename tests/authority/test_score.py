@@ -42,6 +42,7 @@ def test_the_parts_add_up_to_the_whole(cells):
 def test_a_call_is_as_bad_as_its_worst_concern(several):
     concerns = [Concern(cells, "send", target=str(number)) for number, cells in enumerate(several)]
     found = SCORE.assess(concerns)
+    assert found.concern is not None
     assert SCORE.log_odds(found.concern.cells) == max(map(SCORE.log_odds, several))
     assert 0.0 <= found.probability <= 1.0
 

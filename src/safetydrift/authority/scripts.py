@@ -22,7 +22,8 @@ MAX_SCRIPTS = 4
 
 _HEREDOC = re.compile(
     r"(?:cat|tee)\b[^\n<>|;]{0,200}?(?:>>?[ \t]*(?P<before>[^\s<>|;&]+)[ \t]*)?"
-    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[ \t]*(?:>>?[ \t]*(?P<after>[^\s<>|;&]+))?[^\n]{0,200}\n(?P<code>.*?)\n[ \t]*(?P=end)\b",
+    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[ \t]*"
+    r"(?:>>?[ \t]*(?P<after>[^\s<>|;&]+))?[^\n]{0,200}\n(?P<code>.*?)\n[ \t]*(?P=end)\b",
     re.DOTALL,
 )
 _TEE = re.compile(r"tee\s+(?:-a\s+)?([^\s<>|;&-][^\s<>|;&]*)")

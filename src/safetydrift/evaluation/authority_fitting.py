@@ -59,7 +59,7 @@ FALLING = frozenset(("asked", "source", "overlap"))
 """Features with which the probability may only rise, or fall."""
 CATEGORICAL = ("harm", "action", "target")
 _COLUMNS = (*CATEGORICAL, *[name for name in FEATURE_NAMES if name not in CATEGORICAL])
-"""The order in which features are fitted: scikit-learn moves categorical ones to the front without their constraints."""
+"""The order in which features are fitted: scikit-learn moves categorical ones ahead without their constraints."""
 PAIRS = (
     ("harm", "asked"), ("harm", "certainty"), ("harm", "source"), ("harm", "target"), ("harm", "exposure"),
     ("harm", "before"), ("harm", "reversibility"), ("harm", "surface"), ("action", "asked"), ("action", "source"),

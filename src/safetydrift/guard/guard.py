@@ -148,8 +148,8 @@ class Guard(AsyncGuard):
         model
             A model file; ``"default"`` is the one that comes with SafetyDrift.
         policy
-            A policy, the name of a shipped one (``"default"``, ``"coding"``, ``"office"``, ``"strict"``), or a file with
-            one (TOML or JSON) that is read again when it changes.
+            A policy, the name of a shipped one (``"default"``, ``"coding"``, ``"office"``, ``"strict"``), or a file
+            with one (TOML or JSON) that is read again when it changes.
         store
             A store, or the path of a SQLite file.
         log
