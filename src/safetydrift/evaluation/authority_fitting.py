@@ -48,9 +48,9 @@ UNKNOWN_TASK = 0.15
 """The share of every row's weight in which nothing is known of the task, as for guards that nobody tells it."""
 UNSEEN_AUTHORITY = 0.15
 """What a call counts that somebody asked for in words that were not understood: it says little of unasked ones."""
-POSITIVE = 2.0
-"""What a harmful call counts beside a harmless one."""
-SHARES = {"grafts": 1.5, "attacks": 1.0, "everyday": 0.5}
+POSITIVE = {"grafts": 5.0, "attacks": 0.7, "everyday": 1.0}
+"""What a harmful call counts beside a harmless one: attacked runs hold more of them than a deployment does."""
+SHARES = {"grafts": 1.0, "attacks": 2.0, "everyday": 0.5}
 """The weight of each kind of source."""
 ROUNDS, LEAVES, RATE, FEWEST, SHRINKAGE = 200, 8, 0.08, 20, 2.0
 
@@ -198,7 +198,7 @@ def _weighted(rows: Counter[Row], tables: ScoreTables | None) -> tuple[Any, Any,
     for kind, counts in weights.items():
         whole = sum(counts.values()) or 1.0
         for (one, harmful), weight in counts.items():
-            scaled = 1e4 * SHARES[kind] * weight / whole * (POSITIVE if harmful else 1.0)
+            scaled = 1e4 * SHARES[kind] * weight / whole * (POSITIVE[kind] if harmful else 1.0)
             found[one, harmful] += scaled * (1.0 - HIDDEN)
             found[_without_wording(one), harmful] += scaled * HIDDEN
             if (

@@ -17,6 +17,8 @@ ASK_FROM: dict[str, dict[str, float]] = {
     "strict": {"critical": 0.1, "high": 0.15, "medium": 0.2, "low": 0.3},
 }
 """Per variant, the probability of unauthorised harm from which a person is asked, by how much the harm weighs."""
+FORESEEN, DOUBTFUL = 0.3, 0.1
+"""Where a violation within the horizon is at least so probable by the trajectory, less doubt about the call is enough."""
 NEVER = Rule(
     Intervention.BLOCK,
     name="credentials to somebody unknown",
@@ -46,4 +48,7 @@ def default_policy(variant: str = "default") -> GuardPolicy:
         Rule(Intervention.ASK, name=f"unauthorised harm ({weight})", weight=weight, unauthorised=probability)
         for weight, probability in ASK_FROM[variant].items()
     ]
+    rules.append(
+        Rule(Intervention.ASK, name="foreseen and doubtful", proposal=FORESEEN, unauthorised=DOUBTFUL)
+    )
     return GuardPolicy(variant, never=(NEVER,), when=tuple(rules))
