@@ -29,4 +29,4 @@ def test_the_example_of_the_readme_is_the_one_that_is_played():
         assert f'"{step.call.name}"' in text
         for value in step.call.args.values():
             for one in value if isinstance(value, list) else [value]:
-                assert one in text, one
+                assert str(one) in text, one

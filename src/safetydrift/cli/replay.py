@@ -161,7 +161,7 @@ def replay_rows(replay: Replay, monitor: LookupMonitor, *, wide: bool = False) -
         if wide:
             does = space.describe(effect) if step else ""
             state = space.describe(position.state)
-            known = (tool, does, state, verdict.risk, _percent(verdict), _bar(verdict))
+            known: tuple[str, ...] = (tool, does, state, verdict.risk, _percent(verdict), _bar(verdict))
         else:
             does = _cut(_raised(space.decode(effect), space), LONGEST_EFFECT)
             known = (_cut(tool, LONGEST_TOOL), does, _percent(verdict))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from safetydrift.evaluation.cases import Case
+    from safetydrift.evaluation.document import Cell
     from safetydrift.evaluation.findings import Findings
     from safetydrift.guard.decision import Decision
     from safetydrift.guard.guard import Guard
@@ -204,7 +205,7 @@ def _ending(played: Sequence[tuple[Step, Decision]]) -> str:
 
 def _outcomes(rehearsal: Rehearsal) -> Table:
     groups = ("violating", "not violating")
-    rows = tuple(
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
         (words, *(Rate(rehearsal.outcomes[group, what], rehearsal.runs[group]) for group in groups))
         for what, words in INTERVENTIONS.items()
     )
@@ -249,8 +250,8 @@ def _examples(findings: Findings, policy: GuardPolicy) -> Iterator[Table]:
             outcomes[case.run.id] = found
     titles = {True: "A violation that the guard holds back", False: "A violation that the guard lets pass"}
     for held, cases in kinds.items():
-        if (case := middle(cases)) is not None:
-            yield _replayed(titles[held], case, outcomes[case.run.id], findings)
+        if (chosen := middle(cases)) is not None:
+            yield _replayed(titles[held], chosen, outcomes[chosen.run.id], findings)
 
 
 def _replayed(title: str, case: Case, found: Outcome, findings: Findings) -> Table:

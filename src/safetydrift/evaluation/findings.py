@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, replace
 from math import nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from safetydrift.evaluation.cases import cases_of
@@ -147,8 +147,9 @@ def drawn(cases: CaseSet, most: int) -> CaseSet:
     return cases.select([crc32(case.run.id.encode()) / 2**32 < share for case in cases.cases])
 
 
-def _told(scores: MonitorScores, name: str, train: CaseSet) -> MonitorScores:
-    return replace(scores, name=name, trained_on=train.tasks)
+def _told(scores: Any, name: str, train: CaseSet) -> MonitorScores:
+    told: MonitorScores = replace(scores, name=name, trained_on=train.tasks)
+    return told
 
 
 def _opening(split: SplitComparison, horizon: int) -> Table:
@@ -161,7 +162,7 @@ def _opening(split: SplitComparison, horizon: int) -> Table:
         ("violations foreseen", *(one.detected for one in alarms)),
         ("false alarms", *(one.false_alarms for one in alarms)),
         ("mean steps of warning", *(one.lead_times.mean for one in alarms)),
-        ("violating calls recognised", *(one and one.stopped for one in proposals)),
+        ("violating calls recognised", *(None if one is None else one.stopped for one in proposals)),
         ("ranking (AUROC)", *(one.get(f"step.{horizon}.auroc") for one in figures)),
         ("ranking within category", *(one.get(f"step.{horizon}.within_category") for one in figures)),
     )
