@@ -245,8 +245,9 @@ def test_a_mistake_is_named_on_standard_error_with_its_exit_code(traces, tmp_pat
 
 
 def test_the_main_job_runs_on_traces_of_ones_own(traces, tmp_path):
-    done = safetydrift("demo", traces, "-o", tmp_path / "out")
+    done = safetydrift("demo", traces, "-o", tmp_path / "out", width=80)
     assert done.returncode == 0, done.stderr
+    assert max(map(len, done.stdout.splitlines())) <= 80
     report = (tmp_path / "out" / "report.html").read_text()
     for told in ("The published chain and the risk score", "What the guard does in the same runs"):
         assert told in done.stdout

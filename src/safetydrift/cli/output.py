@@ -26,7 +26,6 @@ from rich.table import Table
 from rich.text import Text
 
 from safetydrift.evaluation import document as documents
-from safetydrift.evaluation.metrics.resampling import Estimate
 from safetydrift.evaluation.rate import Rate, plain
 
 if TYPE_CHECKING:
@@ -100,7 +99,9 @@ def show_brief(part: documents.Part) -> None:
 def _brief(cell: documents.Cell) -> str:
     if isinstance(cell, Rate):
         return percent(cell.value)
-    return documents.written(cell.value if isinstance(cell, Estimate) else cell)
+    if cell is None or isinstance(cell, str | int | float):
+        return documents.written(cell)
+    return documents.written(cell.value)  # an estimate, whose class would bring numpy
 
 
 def say_wrapped(text: str) -> None:
