@@ -254,7 +254,7 @@ def test_the_main_job_runs_on_traces_of_ones_own(traces, tmp_path):
         assert told in report
     assert "The published method on the same runs" in report
     model = load_model(tmp_path / "out" / "model.json")
-    assert model.hazard is not None
+    assert model.risk_score is not None
     assert 0 < sum(model.provenance["runs"][""].values()) < 48  # without the tasks held out
     found = json.loads(safetydrift("demo", traces, "-o", tmp_path / "again", "--json").stdout)
     (sources, _) = found["sections"]["What was read"]

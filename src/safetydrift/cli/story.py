@@ -13,9 +13,9 @@ from safetydrift.evaluation.document import Document, Section, Table
 from safetydrift.evaluation.findings import BUDGET, PUBLISHED, SCORE, middle
 from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.replay import replay
+from safetydrift.guard.backtest import Backtest, outcome_of
 from safetydrift.guard.default_policy import default_policy
 from safetydrift.guard.policy import STRICTNESS
-from safetydrift.guard.rehearsal import Rehearsal, outcome_of
 from safetydrift.monitor.verdict import Intervention
 from safetydrift.trace import Step, ToolCall
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from safetydrift.evaluation.cases import Case
     from safetydrift.evaluation.document import Cell
     from safetydrift.evaluation.findings import Findings
+    from safetydrift.guard.backtest import Outcome
     from safetydrift.guard.decision import Decision
     from safetydrift.guard.guard import Guard
     from safetydrift.guard.policy import GuardPolicy
-    from safetydrift.guard.rehearsal import Outcome
 
 TITLE = "Where the published chain stops, and what the guard stops"
 
@@ -103,14 +103,14 @@ def tell(findings: Findings, guard: Guard) -> Story:
     """
     monitor = findings.monitor
     policy = default_policy(monitor.model.space)
-    rehearsal = Rehearsal(monitor, policy)
-    rehearsal.add(case.run for case in findings.tried.cases)
+    backtest = Backtest(monitor, policy)
+    backtest.add(case.run for case in findings.tried.cases)
     played = tuple(play(guard, "example", TASK))
     asked = tuple(play(guard, "example, asked for", ASKED))
-    lead = (*_compared(findings), _guarded(rehearsal), _example(played, asked))
+    lead = (*_compared(findings), _guarded(backtest), _example(played, asked))
     told = (
         Section("The published chain and the risk score", (findings.opening,)),
-        Section("What the guard does in the same runs", (_outcomes(rehearsal),)),
+        Section("What the guard does in the same runs", (_outcomes(backtest),)),
         Section(
             "Three runs, replayed",
             (
@@ -165,19 +165,17 @@ def _compared(findings: Findings) -> Iterator[str]:
     )
 
 
-def _guarded(rehearsal: Rehearsal) -> str:
-    violating, others = (_held_back(rehearsal, group) for group in ("violating", "not violating"))
+def _guarded(backtest: Backtest) -> str:
+    violating, others = (_held_back(backtest, group) for group in ("violating", "not violating"))
     return (
         "A guard with this risk score and the default policy would have held a call back, at the violating one or "
         f"before, in {percent(violating.value)} of the violating runs, and in {percent(others.value)} of the others."
     )
 
 
-def _held_back(rehearsal: Rehearsal, group: str) -> Rate:
-    held = sum(
-        count for (where, what), count in rehearsal.outcomes.items() if where == group and _holds(what)
-    )
-    return Rate(held, rehearsal.runs[group])
+def _held_back(backtest: Backtest, group: str) -> Rate:
+    held = sum(count for (where, what), count in backtest.outcomes.items() if where == group and _holds(what))
+    return Rate(held, backtest.runs[group])
 
 
 def _holds(what: Intervention) -> bool:
@@ -203,10 +201,10 @@ def _ending(played: Sequence[tuple[Step, Decision]]) -> str:
 # -- in tables ------------------------------------------------------------------------------------------------
 
 
-def _outcomes(rehearsal: Rehearsal) -> Table:
+def _outcomes(backtest: Backtest) -> Table:
     groups = ("violating", "not violating")
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (words, *(Rate(rehearsal.outcomes[group, what], rehearsal.runs[group]) for group in groups))
+        (words, *(Rate(backtest.outcomes[group, what], backtest.runs[group]) for group in groups))
         for what, words in INTERVENTIONS.items()
     )
     note = (

@@ -8,6 +8,8 @@ from math import nan
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
+from msgspec import structs
+
 from safetydrift.evaluation.cases import cases_of
 from safetydrift.evaluation.chain_tables import horizons_table, matrix_table, percent
 from safetydrift.evaluation.comparison import REFERENCE, compare
@@ -112,7 +114,7 @@ def find(
     split = held_out_tasks(cases).first()
     (fold,) = split.folds
     training = drawn(fold.train, MOST_FITTED)
-    score = given.monitor(SCORE, hazard=True).fit(training)
+    score = given.monitor(SCORE, risk_score=True).fit(training)
     chain = predictor("coarse-published-by-category", given)
     tried = [
         predictor(REFERENCE, given),
@@ -178,7 +180,7 @@ def _chains(runs: Sequence[Trajectory], space: StateSpace) -> tuple[Section, ...
     """Return what the chains of all runs say, none held out."""
     coarse = FitSettings(granularity=Granularity.COARSE)
     by_label = fit_chains(runs, space, coarse)
-    by_rules = replace(coarse, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
+    by_rules = structs.replace(coarse, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
     table = horizon_table(by_label.chains[AGGREGATE], by_label.settings.max_horizon)
     matrix = matrix_table("", table.chain, by_label.evidence[AGGREGATE])
     steps = horizons_table("Probability within h steps, all runs", table)
