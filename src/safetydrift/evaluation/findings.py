@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 NO_RETURN_PROBABILITY = 0.85
 """A state is a point of no return when a violation within 5 steps is at least this likely (paper, A3)."""
 PUBLISHED, SCORE = "paper's chain", "risk score"
-MOST_FITTED = 12_000
+MOST_FITTED = 8_000
 """Runs that the risk score is fitted on at most, so that the first look takes a minute or two."""
 RESAMPLES = 50
 BUDGET = 0.05
