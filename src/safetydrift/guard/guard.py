@@ -155,7 +155,7 @@ class Guard(AsyncGuard):
         log
             A decision log, or the path of one.
         config
-            What is inside the organisation (docs/configuration.md).
+            What is inside the organisation (docs/how-to/configuration.md).
         approver, tools
             As for the class.
         telemetry
