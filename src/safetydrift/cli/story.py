@@ -14,8 +14,7 @@ from safetydrift.evaluation.findings import BUDGET, PUBLISHED, SCORE, middle
 from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.replay import replay
 from safetydrift.guard.backtest import Backtest, outcome_of
-from safetydrift.guard.default_policy import default_policy
-from safetydrift.guard.policy import STRICTNESS
+from safetydrift.guard.policy import STRICTNESS, GuardPolicy
 from safetydrift.monitor.verdict import Intervention
 from safetydrift.trace import Step, ToolCall
 
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
     from safetydrift.guard.backtest import Outcome
     from safetydrift.guard.decision import Decision
     from safetydrift.guard.guard import Guard
-    from safetydrift.guard.policy import GuardPolicy
 
 TITLE = "Where the published chain stops, and what the guard stops"
 
@@ -102,7 +100,7 @@ def tell(findings: Findings, guard: Guard) -> Story:
         The guard of the README's example; with the shipped model and the default policy.
     """
     monitor = findings.monitor
-    policy = default_policy(monitor.model.space)
+    policy = GuardPolicy("the risk score alone")
     backtest = Backtest(monitor, policy)
     backtest.add(case.run for case in findings.tried.cases)
     played = tuple(play(guard, "example", TASK))
@@ -110,7 +108,7 @@ def tell(findings: Findings, guard: Guard) -> Story:
     lead = (*_compared(findings), _guarded(backtest), _example(played, asked))
     told = (
         Section("The published chain and the risk score", (findings.opening,)),
-        Section("What the guard does in the same runs", (_outcomes(backtest),)),
+        Section("What a guard that goes by the risk score alone does in the same runs", (_outcomes(backtest),)),
         Section(
             "Three runs, replayed",
             (
@@ -168,8 +166,9 @@ def _compared(findings: Findings) -> Iterator[str]:
 def _guarded(backtest: Backtest) -> str:
     violating, others = (_held_back(backtest, group) for group in ("violating", "not violating"))
     return (
-        "A guard with this risk score and the default policy would have held a call back, at the violating one or "
-        f"before, in {percent(violating.value)} of the violating runs, and in {percent(others.value)} of the others."
+        "The shipped runs hold effects and no texts, so nobody can say of them who asked for what; a guard that goes by "
+        "the risk score alone would have held a call back, at the violating one or before, in "
+        f"{percent(violating.value)} of the violating runs, and in {percent(others.value)} of the others."
     )
 
 
