@@ -16,6 +16,7 @@ from safetydrift.effects.operations import MAX_TARGET
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.authority.kept import Clause, Kept
+    from safetydrift.authority.targets import About
 
 FORBIDDEN, NONE, OBJECT, ACTION, GOAL, ASKED = range(6)
 """Grades of authority, ascending: the user said not to; nothing; the object, for another act; the act, on something
@@ -102,6 +103,7 @@ class View:
 
     def __init__(self, request: Kept) -> None:
         self._digest, self._delegations = Digester(request.salt), request.delegations
+        self.digest = self._digest
         self._clauses = tuple([_Clause(clause) for clause in request.clauses])
         self._words, self._keys = frozenset(split(request.words)), frozenset(split(request.keys))
         self._refused_beyond = request.refused_beyond
@@ -172,6 +174,31 @@ class View:
         if forbidden >= 0 and not self._lifted(best, forbidden, act):
             return Asked(FORBIDDEN, forbidden)
         return best
+
+    def amounts(self, wanted: tuple[str, ...], about: About) -> Asked:
+        """See `safetydrift.authority.request.Request.amounts`."""
+        bits, found = actions(*wanted), Asked(NONE)
+        for number, clause in enumerate(self._clauses):
+            if clause.refused & bits and clause.vague:
+                return Asked(NONE)
+            if clause.asked & bits and self._speaks_of(clause, about):
+                found = Asked(ASKED, number)
+        return found
+
+    def _speaks_of(self, clause: _Clause, about: About) -> bool:
+        """Return whether a clause is about what a description says, and names nothing that is not in it."""
+        named = not clause.located.isdisjoint(about.words)
+        if about.scope & ~clause.scope or not (named or clause.kinds & about.kinds):
+            return False
+        placed = clause.keys | clause.places
+        if placed and placed.isdisjoint(about.keys):
+            return False
+        return named or not clause.located
+
+    def reaches(self, clause: int, detail: str) -> bool:
+        """See `safetydrift.authority.request.Request.reaches`."""
+        known = vocabulary().scope_of(words_in(detail[:MAX_TARGET])) & SPECIAL
+        return clause >= 0 and not known & ~self._clauses[clause].scope
 
     def _grade(self, number: int, clause: _Clause, act: Act) -> Asked:
         fit = min(
@@ -343,6 +370,11 @@ class View:
 
 def _is_within(within: str, act: Act) -> bool:
     """Return whether an act stays where an ordinary means belongs."""
+    credential = vocabulary().kinds("credential")
+    if vocabulary().widened(act.kinds) & credential:
+        return False
+    if any(target.guarded or (target.outside and not target.party) for target in act.targets):
+        return False
     if within == "project":
         return not any(target.outside or target.shape == "account" for target in act.targets)
     return not within or (within != "named" and bool(act.kinds & vocabulary().kinds(within)))

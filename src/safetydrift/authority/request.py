@@ -13,6 +13,7 @@ from safetydrift.authority.grading import Asked, View
 from safetydrift.authority.keeping import Keeper
 from safetydrift.authority.kept import Delegation, Kept
 from safetydrift.authority.reading import read_message
+from safetydrift.authority.targets import About
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,6 +103,34 @@ class Request(Kept, frozen=True, dict=True):
                 view.memo.clear()
             answer = view.memo[question] = view.asks(*question)
         return answer
+
+    def amounts(self, actions: Sequence[str], texts: Sequence[str], values: Sequence[str] = ()) -> Asked:
+        """Return the authority for what is known by a description of ours rather than by a value: `ASKED` or `NONE`.
+
+        It was asked for if a clause asks for one of the actions, the description speaks of the kind of its objects or
+        shares a name with it, and whatever the clause names is found again.
+
+        Parameters
+        ----------
+        actions
+            What it amounts to, of `safetydrift.effects.operations.ACTIONS`.
+        texts
+            What describes it.
+        values
+            The values of the whole call, among which what the clause names is looked for.
+        """
+        view = self._view()
+        question = ("", tuple(actions), (*texts, "", *values))
+        answer = view.memo.get(question)
+        if answer is None:
+            if len(view.memo) >= MAX_MEMO:
+                view.memo.clear()
+            answer = view.memo[question] = view.amounts(tuple(actions), About(texts, values, view.digest))
+        return answer
+
+    def reaches(self, clause: int, detail: str) -> bool:
+        """Return whether a detail of an act asks for no more than a clause speaks of: force, production, the public."""
+        return self._view().reaches(clause, detail)
 
     def designated(self, source: str, words: Iterable[str] = ()) -> tuple[Delegation, ...]:
         """Return the delegations that point to a source.

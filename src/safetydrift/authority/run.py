@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from safetydrift.authority.asking import grades
 from safetydrift.authority.concerns import (
     ACT_NAMES, DELEGATED, ELSEWHERE, INSIDE, MADE, MAX_CONCERNS, NOBODY, NOTHING, OTHER, OWN, PARTY, POINTED, PROJECT,
     REACHED, RECORDED, SAID, SYSTEM, TEMPORARY, UNTRUSTED, Concern, gravity,
@@ -139,7 +140,9 @@ class RunReader:
         words = () if proposal.partial else _object_words(proposal.tool)
         look = _Look(ledger, self._boundary, proposal.effect, words)
         concerned = _telling([one for one in operations if look.concerns(one)])
-        concerns = [look.concern(one) for one in (*concerned, *_links(call, proposal, concerned))]
+        concerned += _links(call, proposal, concerned)
+        asked = grades(ledger.request, concerned, words)
+        concerns = [look.concern(one, grade.grade) for one, grade in zip(concerned, asked, strict=True)]
         concerns.sort(key=gravity, reverse=True)
         plan = self._plan(ledger, call, proposal, operations, words)
         gravest = tuple(concerns[:MAX_CONCERNS])
@@ -247,10 +250,10 @@ class RunReader:
 class _Look:
     """One call as it is looked at."""
 
-    __slots__ = ("_boundary", "_carried", "_effect", "_ledger", "_words")
+    __slots__ = ("_boundary", "_carried", "_effect", "_ledger")
 
     def __init__(self, ledger: Ledger, boundary: Boundary, effect: Effect, words: tuple[str, ...]) -> None:
-        self._ledger, self._boundary, self._effect, self._words = ledger, boundary, effect, words
+        self._ledger, self._boundary, self._effect = ledger, boundary, effect
         carried = _DATA_LEVELS.get(_level(effect, "carried"), 0) if ledger.held else 0
         if effect.leaves and words:
             carried = max(carried, _DATA_LEVELS.get(_level(effect, "data"), 0))
@@ -264,12 +267,10 @@ class _Look:
             return False
         return operation.action != "fetch" or bool(self._ledger.exposure) or self._effect.leaves
 
-    def concern(self, operation: Operation) -> Concern:
-        """Return the concern of an operation."""
+    def concern(self, operation: Operation, asked: int) -> Concern:
+        """Return the concern of an operation with what the user's words say of it."""
         ledger = self._ledger
         target = operation.target
-        targets = [target] if target else []
-        asked = ledger.request.asks(operation.action, targets, self._words)
         places = ledger.places(target) if target else []
         best = max(places, key=_rank_of) if places else None
         kind = self._kind(operation)
@@ -282,7 +283,7 @@ class _Look:
         cells = (
             ACT_NAMES.index(harm or operation.action),
             certainty,
-            asked.grade,
+            asked,
             source,
             ledger.request.overlap(target) if target else 0,
             best.near if best is not None else 0,

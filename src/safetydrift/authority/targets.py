@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from safetydrift.authority.objects import SPECIAL, words_of_value
 from safetydrift.authority.reading import tokens_of
 from safetydrift.authority.text import humps_of, names, words_in
@@ -11,15 +13,21 @@ from safetydrift.effects.operations import MAX_TARGET
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from safetydrift.authority.kept import Digester
 
 _PARTIES = names("mail account phone handle host url")
 _WIDE = frozenset(names("/ ~ * . .. /* ~/* ./* $HOME ${HOME} C: /home /Users /root -A --all"))
 _SYSTEM = frozenset(names("etc usr bin sbin boot lib lib64 root sys proc dev var Windows System"))
+_CREDENTIALS = re.compile(
+    r"\.?(?:env(?:\..+)?|netrc|pgpass|npmrc|pypirc|git-credentials|credentials(?:\..+)?|htpasswd|shadow|id_[a-z0-9]+)\Z"
+)
+_SAMPLES = names("example sample template dist")
 _REMOTES = names("origin upstream head refs heads")
 """Words of repositories that say nothing about what is meant."""
+_VAGUE = names("file folder document page server list answer data code")
+"""Kinds that a description of any act may speak of."""
 _FEWEST_LETTERS, _MOST_WORDS = 3, 16
 _FUNCTION = mark("function")
 
@@ -57,9 +65,9 @@ class Target:
         Its shape and canonical form, its words, and the kinds and scopes that these say.
     said_as, inside
         Digests of keys: those by which a user may have written it, and these or folders that it lies in.
-    party, readable, wide, outside
+    party, readable, wide, outside, guarded
         Whether it is somebody or some host; whether its words tell what it is; whether it is everything at once;
-        whether it certainly lies outside a project.
+        whether it certainly lies outside a project; whether credentials are kept there.
     """
 
     def __init__(self, text: str, digest: Digester) -> None:
@@ -86,6 +94,8 @@ class Target:
         if self.party:
             kinds |= known.kinds("page" if self.shape in {"host", "url"} else "contact")
         self.kinds, self.scope = known.widened(kinds), known.scope_of(words_in(text)) & SPECIAL
+        held = known.kinds_of_path(self.parts) if self.parts else self.kinds
+        self.guarded = not self.party and bool(known.widened(held) & known.kinds("credential") or self._is_kept())
         self.outside = self.wide or self.party or (self.shape == "path" and self._is_outside())
 
     def _is_outside(self) -> bool:
@@ -93,6 +103,12 @@ class Target:
         if not self.parts or self.parts[0] in {"~", ".."} or (rooted and self.parts[0] in _SYSTEM):
             return True
         return bool(vocabulary().kinds_of_path(self.parts) & vocabulary().kinds("credential"))
+
+    def _is_kept(self) -> bool:
+        """Return whether the name of a file says that credentials are kept in it."""
+        if self.parts and self.parts[-1].rpartition(".")[2] in _SAMPLES:
+            return False
+        return bool(self.parts) and _CREDENTIALS.match(self.parts[-1].lower()) is not None
 
     def _writings(self, keys: tuple[str, ...]) -> Iterator[str]:
         """Yield the keys of what a user may have written to name it."""
@@ -149,3 +165,32 @@ class Act:
         self.reach = self.scope
         for target in self.targets:
             self.reach |= target.scope
+
+
+class About:
+    """What an act is known by where its targets are descriptions: their kinds, words and scope, and a call's values."""
+
+    def __init__(self, texts: Sequence[str], values: Sequence[str], digest: Digester) -> None:
+        known = vocabulary()
+        kinds = self.scope = 0
+        words: set[str] = set()
+        for text in texts:
+            text = text[:MAX_TARGET]  # noqa: PLW2901  # bounded
+            for token in tokens_of(text):
+                kinds |= token.sense.kinds
+            plain = words_in(text)
+            humps = humps_of(text)
+            words.update(plain)
+            for word in plain:
+                kinds |= known.kinds_of(word)
+                words.update(humps.get(word, ()))
+            if " " not in text and "/" in text:
+                kinds |= known.kinds_of_path(path_parts(text))
+        self.scope = known.scope_of(words_in(texts[-1][:MAX_TARGET])) & SPECIAL
+        self.keys: set[bytes] = set()
+        for value in values:
+            target = Target(value, digest)
+            self.keys |= target.inside
+            words.update(words_in(value[:MAX_TARGET]))
+        self.words = frozenset([digest(word) for word in words])
+        self.kinds = known.widened(kinds) & ~known.kinds(*_VAGUE)
