@@ -9,6 +9,7 @@ nothing else.
 from __future__ import annotations
 
 from safetydrift.authority.grading import ASKED, FORBIDDEN, GOAL, NONE, Asked
+from safetydrift.authority.targets import is_party
 from safetydrift.authority.text import names
 from safetydrift.effects.operations import MAX_TARGET
 
@@ -35,21 +36,23 @@ AMOUNTS_TO = {
 _OF_ACTIONS = {
     ("untrusted_code", "run"): names("install"),
     ("untrusted_code", "fetch"): names("install run"),
+    ("untrusted_code", "configure"): names("install"),
+    ("access", "connect"): names("send"),
     ("integrity", "publish"): names("send push"),
-    ("integrity", "edit"): names("publish configure schedule"),
+    ("integrity", "edit"): names("publish configure schedule disable"),
 }
-_MEANS = frozenset(names("persistence safeguards access privilege"))
+_MEANS = frozenset(names("persistence safeguards access privilege credential_access"))
 """Harms done by changing a file of which people speak by what it is for."""
 _NAMELESS = frozenset(names("resource command text"))
 _DETAILS = frozenset(names("resource text"))
 _APART = frozenset(names("destruction exfiltration credential_access transaction physical"))
 """Harms that are never just a part of another one."""
 _ADDRESSING = frozenset("/@:\\.~$ ")
-MAX_ABOUT = 16
-"""Values of a call that are compared with what the user named."""
 
 
-def grades(request: Request, operations: Sequence[Operation], words: tuple[str, ...]) -> list[Asked]:
+def grades(
+    request: Request, operations: Sequence[Operation], words: tuple[str, ...] = (), texts: Sequence[str] = ()
+) -> list[Asked]:
     """Return the authority for each operation of a call.
 
     Parameters
@@ -60,10 +63,10 @@ def grades(request: Request, operations: Sequence[Operation], words: tuple[str, 
         What the call does.
     words
         What else describes its objects: see `safetydrift.authority.request.Request.asks`.
+    texts
+        The values of its arguments, in which what the user named is looked for.
     """
-    values = [one.target for one in operations if one.target] + [value for one in operations for value in one.carries]
-    values = list(dict.fromkeys(values))[:MAX_ABOUT]
-    found = [_grade(request, one, words, values) for one in operations]
+    found = [_grade(request, one, words, texts) for one in operations]
     if len(found) > 1 and any(asked.grade == ASKED for asked in found):
         for at, one in enumerate(operations):
             if one.harm and FORBIDDEN < found[at].grade < ASKED:
@@ -71,7 +74,7 @@ def grades(request: Request, operations: Sequence[Operation], words: tuple[str, 
     return found
 
 
-def _grade(request: Request, one: Operation, words: tuple[str, ...], values: list[str]) -> Asked:
+def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequence[str]) -> Asked:
     targets = [one.target] if one.target else []
     own = request.asks(one.action, targets, words)
     if not one.harm or own.grade in {ASKED, FORBIDDEN}:
@@ -83,11 +86,25 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], values: lis
         asked = request.asks(action, targets, words)
         if asked.grade == ASKED:
             return asked
-    if one.role in _NAMELESS or (one.role == "path" and one.harm in _MEANS):
-        asked = request.amounts((one.action, *acts), (one.note[:MAX_TARGET], one.target), values)
+    if _is_described(one):
+        kind = "credential" if one.harm == "credential_access" else ""
+        asked = request.amounts((one.action, *acts), (one.note[:MAX_TARGET], one.target), texts, kind)
         if asked.grade == ASKED:
             return asked
     return own
+
+
+def _is_described(one: Operation) -> bool:
+    """Return whether a target tells how a thing is done, and not to what."""
+    if one.role in _NAMELESS or one.target.startswith("$"):
+        return True
+    if one.role == "path":
+        return one.harm in _MEANS
+    return (
+        " " in one.target
+        if one.role in {"account", "package"}
+        else one.role == "host" and not is_party(one.target)
+    )
 
 
 def _as_part(request: Request, at: int, operations: Sequence[Operation], found: list[Asked]) -> Asked:
@@ -96,12 +113,20 @@ def _as_part(request: Request, at: int, operations: Sequence[Operation], found: 
     asked = [(other, grade) for other, grade in zip(operations, found, strict=True) if grade.grade == ASKED]
     hidden = one.role == "command" and one.harm == "untrusted_code"
     if not one.target or hidden:
-        others = [grade for other, grade in zip(operations, found, strict=True) if other.harm and other.target]
-        own = [grade for other, grade in asked if other.harm and (other.harm == one.harm or one.harm not in _APART)]
+        others = [
+            grade for other, grade in zip(operations, found, strict=True) if other.harm and other.target
+        ]
+        own = [
+            grade
+            for other, grade in asked
+            if other.harm and (other.harm == one.harm or one.harm not in _APART)
+        ]
         unasked = [grade for grade in others if grade.grade != ASKED and grade is not found[at]]
         return own[0] if own and not unasked else found[at]
     if one.role in _DETAILS and _ADDRESSING.isdisjoint(one.target):
         for other, grade in asked:
-            if (other.action, other.harm) == (one.action, one.harm) and request.reaches(grade.clause, one.target):
+            if (other.action, other.harm) == (one.action, one.harm) and request.reaches(
+                grade.clause, one.target
+            ):
                 return grade
     return found[at]

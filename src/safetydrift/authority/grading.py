@@ -175,25 +175,27 @@ class View:
             return Asked(FORBIDDEN, forbidden)
         return best
 
-    def amounts(self, wanted: tuple[str, ...], about: About) -> Asked:
+    def amounts(self, wanted: tuple[str, ...], about: About, kind: str) -> Asked:
         """See `safetydrift.authority.request.Request.amounts`."""
         bits, found = actions(*wanted), Asked(NONE)
+        needed = vocabulary().kinds(kind) if kind else 0
         for number, clause in enumerate(self._clauses):
-            if clause.refused & bits and clause.vague:
-                return Asked(NONE)
-            if clause.asked & bits and self._speaks_of(clause, about):
-                found = Asked(ASKED, number)
+            if clause.refused & bits and (clause.vague or self._speaks_of(clause, about)):
+                found = Asked(NONE)
+            elif clause.asked & bits and (not needed or vocabulary().widened(clause.kinds) & needed):
+                found = Asked(ASKED, number) if self._speaks_of(clause, about) else found
         return found
 
     def _speaks_of(self, clause: _Clause, about: About) -> bool:
-        """Return whether a clause is about what a description says, and names nothing that is not in it."""
-        named = not clause.located.isdisjoint(about.words)
-        if about.scope & ~clause.scope or not (named or clause.kinds & about.kinds):
+        """Return whether a clause is about what a description says, and names nothing that the call does not."""
+        if about.scope & ~clause.scope:
             return False
         placed = clause.keys | clause.places
-        if placed and placed.isdisjoint(about.keys):
+        holds = not placed.isdisjoint(about.keys)
+        if placed and not holds and not (clause.parts and clause.parts <= about.said):
             return False
-        return named or not clause.located
+        told = holds or clause.kinds & about.kinds or not clause.located.isdisjoint(about.words)
+        return bool(told) and (holds or not clause.located or not clause.located.isdisjoint(about.said))
 
     def reaches(self, clause: int, detail: str) -> bool:
         """See `safetydrift.authority.request.Request.reaches`."""

@@ -104,28 +104,34 @@ class Request(Kept, frozen=True, dict=True):
             answer = view.memo[question] = view.asks(*question)
         return answer
 
-    def amounts(self, actions: Sequence[str], texts: Sequence[str], values: Sequence[str] = ()) -> Asked:
-        """Return the authority for what is known by a description of ours rather than by a value: `ASKED` or `NONE`.
+    def amounts(
+        self, actions: Sequence[str], described: Sequence[str], texts: Sequence[str] = (), kind: str = ""
+    ) -> Asked:
+        """Return the authority for what is known by a description rather than by a value: `ASKED` or `NONE`.
 
         It was asked for if a clause asks for one of the actions, the description speaks of the kind of its objects or
-        shares a name with it, and whatever the clause names is found again.
+        shares a name with it, and whatever the clause names is found again in the call.
 
         Parameters
         ----------
         actions
             What it amounts to, of `safetydrift.effects.operations.ACTIONS`.
+        described
+            What describes it; the last as it is written in the call.
         texts
-            What describes it.
-        values
-            The values of the whole call, among which what the clause names is looked for.
+            The values of the call's arguments.
+        kind
+            The kind of object of which the clause must speak in any case, if any.
         """
         view = self._view()
-        question = ("", tuple(actions), (*texts, "", *values))
+        question = (kind, tuple(actions), (*described, "", *texts))
         answer = view.memo.get(question)
         if answer is None:
             if len(view.memo) >= MAX_MEMO:
                 view.memo.clear()
-            answer = view.memo[question] = view.amounts(tuple(actions), About(texts, values, view.digest))
+            answer = view.memo[question] = view.amounts(
+                tuple(actions), About(described, texts, view.digest), kind
+            )
         return answer
 
     def reaches(self, clause: int, detail: str) -> bool:

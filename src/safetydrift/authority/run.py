@@ -141,7 +141,7 @@ class RunReader:
         look = _Look(ledger, self._boundary, proposal.effect, words)
         concerned = _telling([one for one in operations if look.concerns(one)])
         concerned += _links(call, proposal, concerned)
-        asked = grades(ledger.request, concerned, words)
+        asked = grades(ledger.request, concerned, words, _texts_of(call))
         concerns = [look.concern(one, grade.grade) for one, grade in zip(concerned, asked, strict=True)]
         concerns.sort(key=gravity, reverse=True)
         plan = self._plan(ledger, call, proposal, operations, words)
@@ -369,6 +369,11 @@ def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) 
     for address in list(dict.fromkeys(found))[:MAX_LINKS]:
         if address not in targets:
             yield Operation(outward.action, address, "host", note=f"point the reader to {address}")
+
+
+def _texts_of(call: ToolCall) -> list[str]:
+    """Return the texts among the arguments of a call."""
+    return [value for value in call.args.values() if isinstance(value, str)] if isinstance(call.args, dict) else []
 
 
 def _sources_of(call: ToolCall, operations: Sequence[Operation]) -> list[str]:

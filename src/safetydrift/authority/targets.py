@@ -7,7 +7,7 @@ import re
 from safetydrift.authority.objects import SPECIAL, words_of_value
 from safetydrift.authority.reading import tokens_of
 from safetydrift.authority.text import humps_of, names, words_in
-from safetydrift.authority.values import is_shared, keys_of, path_parts
+from safetydrift.authority.values import is_shared, keys_of, path_parts, shape_of, values_in
 from safetydrift.authority.vocabulary import mark, vocabulary
 from safetydrift.effects.operations import MAX_TARGET
 
@@ -26,6 +26,8 @@ _CREDENTIALS = re.compile(
 _SAMPLES = names("example sample template dist")
 _REMOTES = names("origin upstream head refs heads")
 """Words of repositories that say nothing about what is meant."""
+_MOST_TEXTS, _LONGEST_TEXT, _MOST_VALUES = 8, 4096, 32
+"""Arguments of a call that are searched for what the user named, how much of each, and values in it."""
 _VAGUE = names("file folder document page server list answer data code")
 """Kinds that a description of any act may speak of."""
 _FEWEST_LETTERS, _MOST_WORDS = 3, 16
@@ -95,7 +97,9 @@ class Target:
             kinds |= known.kinds("page" if self.shape in {"host", "url"} else "contact")
         self.kinds, self.scope = known.widened(kinds), known.scope_of(words_in(text)) & SPECIAL
         held = known.kinds_of_path(self.parts) if self.parts else self.kinds
-        self.guarded = not self.party and bool(known.widened(held) & known.kinds("credential") or self._is_kept())
+        self.guarded = not self.party and bool(
+            known.widened(held) & known.kinds("credential") or self._is_kept()
+        )
         self.outside = self.wide or self.party or (self.shape == "path" and self._is_outside())
 
     def _is_outside(self) -> bool:
@@ -168,29 +172,52 @@ class Act:
 
 
 class About:
-    """What an act is known by where its targets are descriptions: their kinds, words and scope, and a call's values."""
+    """What an act is known by where its targets are descriptions, and what else its call says.
 
-    def __init__(self, texts: Sequence[str], values: Sequence[str], digest: Digester) -> None:
+    Parameters
+    ----------
+    described
+        Descriptions; the last one is as written in the call.
+    texts
+        The values of the call's arguments.
+    """
+
+    def __init__(self, described: Sequence[str], texts: Sequence[str], digest: Digester) -> None:
         known = vocabulary()
-        kinds = self.scope = 0
-        words: set[str] = set()
-        for text in texts:
-            text = text[:MAX_TARGET]  # noqa: PLW2901  # bounded
-            for token in tokens_of(text):
-                kinds |= token.sense.kinds
-            plain = words_in(text)
-            humps = humps_of(text)
-            words.update(plain)
-            for word in plain:
-                kinds |= known.kinds_of(word)
-                words.update(humps.get(word, ()))
-            if " " not in text and "/" in text:
-                kinds |= known.kinds_of_path(path_parts(text))
-        self.scope = known.scope_of(words_in(texts[-1][:MAX_TARGET])) & SPECIAL
-        self.keys: set[bytes] = set()
-        for value in values:
-            target = Target(value, digest)
-            self.keys |= target.inside
-            words.update(words_in(value[:MAX_TARGET]))
-        self.words = frozenset([digest(word) for word in words])
+        kinds = 0
+        own: set[str] = set()
+        for text in described:
+            kinds |= _kinds_in(text[:MAX_TARGET])
+            own |= _words_with_parts(text[:MAX_TARGET])
+        self.scope = known.scope_of(words_in(described[-1][:MAX_TARGET])) & SPECIAL
         self.kinds = known.widened(kinds) & ~known.kinds(*_VAGUE)
+        said: set[str] = set(own)
+        self.keys: set[bytes] = set()
+        for text in (*described[-1:], *texts[:_MOST_TEXTS]):
+            part = text[:_LONGEST_TEXT]
+            said |= _words_with_parts(part)
+            for value in values_in(part)[:_MOST_VALUES]:
+                self.keys |= Target(value.text, digest).inside
+        self.words = frozenset([digest(word) for word in own])
+        self.said = frozenset([digest(word) for word in said])
+
+
+def _kinds_in(text: str) -> int:
+    """Return the kinds of objects that a description speaks of, by its words, programs and path."""
+    known = vocabulary()
+    kinds = known.kinds_of_path(path_parts(text)) if "/" in text and " " not in text else 0
+    for token in tokens_of(text):
+        kinds |= token.sense.kinds
+    for word in words_in(text):
+        kinds |= known.kinds_of(word)
+    return kinds
+
+
+def _words_with_parts(text: str) -> set[str]:
+    """Return the words of a text, and the parts of those like ``fooBar``."""
+    return {*words_in(text), *[part for parts in humps_of(text).values() for part in parts]}
+
+
+def is_party(value: str) -> bool:
+    """Return whether a value is somebody or some host by its shape."""
+    return shape_of(value) in _PARTIES
