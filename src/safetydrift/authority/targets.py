@@ -221,3 +221,9 @@ def _words_with_parts(text: str) -> set[str]:
 def is_party(value: str) -> bool:
     """Return whether a value is somebody or some host by its shape."""
     return shape_of(value) in _PARTIES
+
+
+def is_generic(value: str) -> bool:
+    """Return whether all words of a value stand for kinds of objects or scopes: it names nobody and nothing."""
+    known = vocabulary()
+    return all(known.kinds_of(word) or known.scope_of((word,)) for word in words_in(value[:MAX_TARGET]))
