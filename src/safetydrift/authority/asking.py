@@ -85,7 +85,10 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequ
         return own
     if own.grade == GOAL and one.harm == "credential_access":
         own = Asked(NONE)  # credentials are no ordinary means of anything
-    acts = (*AMOUNTS_TO.get(one.harm, ()), *_OF_ACTIONS.get((one.harm, one.action), ()))
+    acts = (
+        *(() if one.action == "stop" else AMOUNTS_TO.get(one.harm, ())),
+        *_OF_ACTIONS.get((one.harm, one.action), ()),
+    )
     if one.role == "path" and one.harm in _MEANS:
         acts += _CHANGES if one.action in _CHANGES else ()
     for action in acts if targets else ():

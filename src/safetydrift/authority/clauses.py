@@ -25,7 +25,7 @@ _PERSON, _REFERS, _QUOTED, _TOWARD = mark("person"), mark("refers"), mark("quote
 _PARTS = mark("connect", "contrast", "except")
 _SETS_ASIDE = mark("except", "contrast")
 _OPENS = mark("adverb", "connect", "assent")
-_ASKS = mark("question", "howto")
+_ASKS, _CONTENT = mark("question", "howto"), mark("content")
 _FOR_NOW = mark("provisional", "consent")
 _ONLY = scope("only")
 _BROAD = sum(VERB_BITS[name] for name in GROUPS)
@@ -268,7 +268,7 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
     """Return a part of a sentence with its verbs."""
     known = vocabulary()
     clause = Clause()
-    clause.tokens, clause.question = part, question
+    clause.tokens, clause.question = part, question and not _asks_for_content(part)
     asked = verbs.asked
     if asked & _RUN:
         asked |= _commanded(clause, part)
@@ -290,6 +290,12 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
     if verbs.places:
         _refer(clause)
     return clause
+
+
+def _asks_for_content(part: list[Token]) -> bool:
+    """Return whether a question is one for what something says, and not whether, how many or where it is."""
+    words = [token for token in part if not token.sign and not token.marks & _OPENS]
+    return bool(words) and bool(words[0].marks & _CONTENT or not words[0].marks & _ASKS)
 
 
 def _repeats(part: list[Token], at: int) -> bool:

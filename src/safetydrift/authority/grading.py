@@ -6,7 +6,7 @@ import re
 
 import msgspec
 
-from safetydrift.authority.kept import DIRECTED, EXCEPTED, NUMBERED, PINNED, Digester, split
+from safetydrift.authority.kept import DIRECTED, EXCEPTED, NUMBERED, PINNED, QUESTION, Digester, split
 from safetydrift.authority.objects import SPECIAL
 from safetydrift.authority.targets import Act, Target
 from safetydrift.authority.text import names, words_in
@@ -33,6 +33,19 @@ _TAKES = actions("delete", "move", "stop")
 """Acts on one thing that are not on what it is in: to delete an issue of a project is not to delete the project."""
 _NAMED_ALONE = actions("install", "fetch")
 """Acts that are no ordinary means any more once the user has named what they want of their kind."""
+_BRINGS_ABOUT, _SWITCHES_OFF, _EDIT = (
+    actions("automate", "grant", "connect"),
+    actions("disable"),
+    actions("edit"),
+)
+_ENDS = actions("delete", "revoke", "disable", "stop")
+_BEGINS = actions(
+    "edit", "install", "configure", "grant", "connect", "schedule", "run", "move", "deploy", "send"
+)
+_AGED, _WHERE = scope("aged"), scope("production", "staging")
+"""Scopes that say that not all is meant, and where an act is."""
+_FEWEST = 3
+"""One in so many of the names that a clause gives must be found in a call that it is about."""
 _LONG_WORD = re.compile(r"[^\W_]{4,40}")
 _MOST_SHARED = 4
 _TITLED = names("calendar booking mail message post order document task issue")
@@ -75,6 +88,8 @@ class _Clause:
         )
         self.acts = bool(clause.asked | clause.refused | clause.goals)
         self.excepted, self.directed = bool(clause.flags & EXCEPTED), bool(clause.flags & DIRECTED)
+        self.question = bool(clause.flags & QUESTION)
+        self.pinned = bool(clause.flags & (PINNED | NUMBERED))
         self.numbered = bool(clause.flags & NUMBERED)
         self.names, self.parts = frozenset(split(clause.names)), frozenset(split(clause.parts))
         self.located = self.names | frozenset(split(clause.places_named))
@@ -182,20 +197,29 @@ class View:
         for number, clause in enumerate(self._clauses):
             if clause.refused & bits and (clause.vague or self._speaks_of(clause, about)):
                 found = Asked(NONE)
-            elif clause.asked & bits and (not needed or vocabulary().widened(clause.kinds) & needed):
-                found = Asked(ASKED, number) if self._speaks_of(clause, about) else found
+            elif not clause.asked & bits or _contradicts(clause, bits):
+                continue
+            elif needed and (clause.question or not vocabulary().widened(clause.kinds) & needed):
+                continue
+            elif self._speaks_of(clause, about) and not (needed and clause.scope & _PUBLIC & ~about.spoken):
+                found = Asked(ASKED, number)
         return found
 
     def _speaks_of(self, clause: _Clause, about: About) -> bool:
         """Return whether a clause is about what a description says, and names nothing that the call does not."""
-        if about.scope & ~clause.scope:
+        narrowed = clause.scope & (_AGED | _WHERE & ~about.spoken)
+        if narrowed or about.scope & ~clause.scope:
             return False
         placed = clause.keys | clause.places
         holds = not placed.isdisjoint(about.keys)
-        if placed and not holds and not (clause.parts and clause.parts <= about.said):
+        if clause.pinned and not holds and not (clause.parts and clause.parts <= about.said):
             return False
-        told = holds or clause.kinds & about.kinds or not clause.located.isdisjoint(about.words)
-        return bool(told) and (holds or not clause.located or not clause.located.isdisjoint(about.said))
+        told = (
+            (about.loose and holds) or clause.kinds & about.kinds or not clause.names.isdisjoint(about.words)
+        )
+        if not told or (clause.scope & _ONLY and not clause.located <= about.said):
+            return False
+        return holds or _FEWEST * len(clause.located & about.said) >= len(clause.located)
 
     def reaches(self, clause: int, detail: str) -> bool:
         """See `safetydrift.authority.request.Request.reaches`."""
@@ -368,6 +392,13 @@ class View:
             ):
                 found.append(index)
         return found
+
+
+def _contradicts(clause: _Clause, bits: int) -> bool:
+    """Return whether a clause ends what an act would bring about, or changes what it would end."""
+    if bits & _BRINGS_ABOUT:
+        return bool(clause.asked & _ENDS) and not clause.asked & _BEGINS
+    return bool(bits & _SWITCHES_OFF and clause.asked & _EDIT) and not clause.asked & _ENDS & ~_SWITCHES_OFF
 
 
 def _is_within(within: str, act: Act) -> bool:

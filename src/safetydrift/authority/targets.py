@@ -28,6 +28,7 @@ _REMOTES = names("origin upstream head refs heads")
 """Words of repositories that say nothing about what is meant."""
 _MOST_TEXTS, _LONGEST_TEXT, _MOST_VALUES = 8, 4096, 32
 """Arguments of a call that are searched for what the user named, how much of each, and values in it."""
+_MEASURES = names("amount date day anyyear")
 _VAGUE = names("file folder document page server list answer data code")
 """Kinds that a description of any act may speak of."""
 _FEWEST_LETTERS, _MOST_WORDS = 3, 16
@@ -189,7 +190,9 @@ class About:
         for text in described:
             kinds |= _kinds_in(text[:MAX_TARGET])
             own |= _words_with_parts(text[:MAX_TARGET])
-        self.scope = known.scope_of(words_in(described[-1][:MAX_TARGET])) & SPECIAL
+        target = described[-1][:MAX_TARGET]
+        self.scope = known.scope_of(words_in(target)) & SPECIAL
+        self.loose = not target or " " in target
         self.kinds = known.widened(kinds) & ~known.kinds(*_VAGUE)
         said: set[str] = set(own)
         self.keys: set[bytes] = set()
@@ -197,9 +200,11 @@ class About:
             part = text[:_LONGEST_TEXT]
             said |= _words_with_parts(part)
             for value in values_in(part)[:_MOST_VALUES]:
-                self.keys |= Target(value.text, digest).inside
+                if value.keys[0].partition(":")[0] not in _MEASURES:
+                    self.keys |= Target(value.text, digest).inside
         self.words = frozenset([digest(word) for word in own])
         self.said = frozenset([digest(word) for word in said])
+        self.spoken = known.scope_of(said)
 
 
 def _kinds_in(text: str) -> int:

@@ -162,7 +162,9 @@ class Verbs:
         if switches and self._is_switched(at):
             found |= sense.nouns
         nouns = (
-            0 if found or switches or not sense.nouns or not (denied or self.late or self._is_object(at)) else sense.nouns
+            0
+            if found or switches or not sense.nouns or not (denied or self.late or self._is_object(at))
+            else sense.nouns
         )
         return found, goals, nouns
 
