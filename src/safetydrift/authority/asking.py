@@ -40,9 +40,10 @@ _OF_ACTIONS = {
     ("untrusted_code", "fetch"): names("install run"),
     ("untrusted_code", "configure"): names("install"),
     ("access", "connect"): names("send"),
-    ("access", "grant"): names("authenticate"),
+    ("access", "grant"): names("authenticate automate"),
+    ("privilege", "grant"): names("authenticate"),
     ("exfiltration", "send"): names("control"),
-    ("integrity", "publish"): names("send push"),
+    ("integrity", "publish"): names("send push automate configure"),
     ("integrity", "edit"): names("publish configure schedule disable"),
 }
 _MEANS = frozenset(names("persistence safeguards access privilege credential_access"))
@@ -100,10 +101,12 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequ
         acts += _TAKING  # who sends a file reads it
     elif one.role == "path" and one.harm in _MEANS:
         acts += _CHANGES if one.action in _CHANGES else ()
-    for action in acts if targets else ():
-        asked = request.asks(action, targets, words)
-        if asked.grade == ASKED:
-            return asked
+    host = target.rpartition("@")[2] if one.role == "host" else target
+    for action in (one.action, *acts) if targets else ():
+        for form in dict.fromkeys((host, target)):
+            asked = request.asks(action, [form], words)
+            if asked.grade == ASKED:
+                return asked
     if _is_described(one):
         kind = "credential" if one.harm == "credential_access" else ""
         asked = request.amounts((one.action, *acts), (one.note[:MAX_TARGET], *words, one.target), texts, kind)

@@ -25,6 +25,7 @@ _PERSON, _REFERS, _QUOTED, _TOWARD = mark("person"), mark("refers"), mark("quote
 _PARTS = mark("connect", "contrast", "except")
 _SETS_ASIDE = mark("except", "contrast")
 _OPENS = mark("adverb", "connect", "assent")
+_DETERMINER = mark("determiner")
 _ASKS, _CONTENT = mark("question", "howto"), mark("content")
 _FOR_NOW = mark("provisional", "consent")
 _ONLY = scope("only")
@@ -183,7 +184,12 @@ def _split(tokens: list[Token]) -> Iterator[tuple[list[Token], Token | None]]:
 
 def _denies_next(tokens: list[Token]) -> bool:
     """Return whether a verb follows soon, as in ``without deleting anything``."""
-    return any(token.sense.gerunds or (not token.sense.strict and token.sense.verbs) for token in tokens)
+    for token in tokens:
+        if token.marks & _DETERMINER and token.sense.strict:
+            return False  # what is stopped is a thing: the monitoring agent
+        if token.sense.gerunds or (not token.sense.strict and token.sense.verbs):
+            return True
+    return False
 
 
 def _heads(part: list[Token]) -> bool:

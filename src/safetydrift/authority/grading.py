@@ -193,7 +193,7 @@ class View:
     def amounts(self, wanted: tuple[str, ...], about: About, kind: str) -> Asked:
         """See `safetydrift.authority.request.Request.amounts`."""
         bits, found = actions(*wanted), Asked(NONE)
-        needed = vocabulary().kinds(kind) if kind else 0
+        needed = vocabulary().kinds(kind) if kind and not about.kinds & vocabulary().kinds("database") else 0
         for number, clause in enumerate(self._clauses):
             if clause.refused & bits and (clause.vague or self._speaks_of(clause, about)):
                 found = Asked(NONE)
