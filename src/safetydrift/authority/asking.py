@@ -42,6 +42,7 @@ _OF_ACTIONS = {
     ("access", "connect"): names("send"),
     ("access", "grant"): names("authenticate automate"),
     ("privilege", "grant"): names("authenticate"),
+    ("privilege", "run"): names("authenticate"),
     ("exfiltration", "send"): names("control"),
     ("integrity", "publish"): names("send push automate configure"),
     ("integrity", "edit"): names("publish configure schedule disable"),
@@ -109,7 +110,8 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequ
                 return asked
     if _is_described(one):
         kind = "credential" if one.harm == "credential_access" else ""
-        asked = request.amounts((one.action, *acts), (one.note[:MAX_TARGET], *words, one.target), texts, kind)
+        described = () if one.harm == "production" and one.target else (one.note[:MAX_TARGET], *words)
+        asked = request.amounts((one.action, *acts), (*described, one.target), texts, kind)
         if asked.grade == ASKED:
             return asked
     return own
@@ -144,13 +146,22 @@ def _as_part(request: Request, at: int, operations: Sequence[Operation], found: 
         ]
         unasked = [grade for grade in others if grade.grade != ASKED and grade is not found[at]]
         return own[0] if own and not unasked else found[at]
+    for other, grade in asked:
+        if other.target == one.target and other.harm and _comes_along(one, other):
+            return grade
     if one.harm == "transaction" and one.role == "host":
         paid = [grade for other, grade in asked if other.harm == one.harm and other.role == "account"]
         return paid[0] if paid else found[at]
-    if (one.role in _DETAILS or is_generic(one.target)) and _ADDRESSING.isdisjoint(one.target):
+    if (one.role in _DETAILS or is_generic(one.target)) and _ADDRESSING.isdisjoint(one.target.removeprefix("$")):
         for other, grade in asked:
-            if (other.action, other.harm) == (one.action, one.harm) and request.reaches(
+            same = other.action == one.action or one.role not in _DETAILS
+            if same and other.harm == one.harm and request.reaches(
                 grade.clause, one.target
             ):
                 return grade
     return found[at]
+
+
+def _comes_along(one: Operation, other: Operation) -> bool:
+    """Return whether an operation is another name for what another one does to the same target, or what that allows."""
+    return one.harm not in _APART or (one.harm == "exfiltration" and other.action == "connect")

@@ -42,6 +42,7 @@ _ENDS = actions("delete", "revoke", "disable", "stop")
 _BEGINS = actions(
     "edit", "install", "configure", "grant", "connect", "schedule", "run", "move", "deploy", "send"
 )
+_READ = actions("read")
 _AGED, _WHERE = scope("aged"), scope("production", "staging")
 """Scopes that say that not all is meant, and where an act is."""
 _FEWEST = 3
@@ -304,6 +305,8 @@ class View:
 
     def _fit(self, clause: _Clause, target: Target, act: Act) -> int:
         """Return how well a target fits the objects of a clause; 0 for not at all."""
+        if target.guarded and act.bit & _READ and not self._opens(clause, target):
+            return 0
         if not target.inside.isdisjoint(clause.keys):
             return _EXACT
         if target.cut or target.wide or target.party:
@@ -317,6 +320,12 @@ class View:
                 return _WORDS
             return 0 if clause.numbered else self._fit_described(clause, act, target.kinds)
         return self._fit_words(clause, target, act) or self._fit_kind(clause, target, act)
+
+    def _opens(self, clause: _Clause, target: Target) -> bool:
+        """Return whether a clause speaks of credentials, or names the very file in which they are."""
+        known = vocabulary()
+        spoken = known.widened(clause.kinds) & known.kinds("credential")
+        return bool(spoken) or not target.said_as.isdisjoint(clause.keys | clause.places)
 
     def _fit_kind(self, clause: _Clause, target: Target, act: Act) -> int:
         """Return how well a readable target fits a clause that names none of its objects, by its kind."""

@@ -188,12 +188,13 @@ class About:
         kinds = 0
         own: set[str] = set()
         for text in described:
-            kinds |= _kinds_in(text[:MAX_TARGET])
+            vague = 0 if text is described[-1] else known.kinds(*_VAGUE)
+            kinds |= _kinds_in(text[:MAX_TARGET]) & ~vague
             own |= _words_with_parts(text[:MAX_TARGET])
         target = described[-1][:MAX_TARGET]
         self.scope = known.scope_of(words_in(target)) & SPECIAL
-        self.loose = not target or " " in target
-        self.kinds = known.widened(kinds) & ~known.kinds(*_VAGUE)
+        self.loose = " " in target or is_generic(target)
+        self.kinds = known.widened(kinds) & ~known.kinds("file", "folder")
         said: set[str] = set(own)
         self.keys: set[bytes] = set()
         for text in (*described[-1:], *texts[:_MOST_TEXTS]):
