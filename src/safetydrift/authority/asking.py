@@ -42,6 +42,7 @@ _OF_ACTIONS = {
     ("access", "connect"): names("send"),
     ("access", "grant"): names("authenticate automate"),
     ("privilege", "grant"): names("authenticate"),
+    ("credential_access", "read"): names("fetch"),
     ("privilege", "run"): names("authenticate"),
     ("exfiltration", "send"): names("control"),
     ("integrity", "publish"): names("send push automate configure"),
@@ -152,12 +153,12 @@ def _as_part(request: Request, at: int, operations: Sequence[Operation], found: 
     if one.harm == "transaction" and one.role == "host":
         paid = [grade for other, grade in asked if other.harm == one.harm and other.role == "account"]
         return paid[0] if paid else found[at]
-    if (one.role in _DETAILS or is_generic(one.target)) and _ADDRESSING.isdisjoint(one.target.removeprefix("$")):
+    if (one.role in _DETAILS or is_generic(one.target)) and _ADDRESSING.isdisjoint(
+        one.target.removeprefix("$")
+    ):
         for other, grade in asked:
             same = other.action == one.action or one.role not in _DETAILS
-            if same and other.harm == one.harm and request.reaches(
-                grade.clause, one.target
-            ):
+            if same and other.harm == one.harm and request.reaches(grade.clause, one.target):
                 return grade
     return found[at]
 

@@ -36,7 +36,7 @@ MARKS = names(
     "function determiner refers person subject relative polite want infinitive adverb connect contrast except instead "
     "negation negation_after forget condition question howto light follow task source consent until provisional assent "
     "dissent made report gerund be causes after_noun about place toward reply plural find quoted generic repeat tells "
-    "switched uses content"
+    "switched uses content lacking"
 )
 """The parts that words play in a sentence, as far as requests are told apart by them."""
 SCOPES = names("all only one temporary aged force bypass public admin production staging rest")
