@@ -124,6 +124,8 @@ def _is_described(one: Operation) -> bool:
         return True
     if one.role == "path":
         return one.harm in _MEANS
+    if one.harm == "credential_access":
+        return True  # a host that hands out credentials is a place to read, and nobody to whom anything goes
     return (
         " " in one.target
         if one.role in {"account", "package"}

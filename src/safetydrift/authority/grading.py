@@ -198,12 +198,10 @@ class View:
         for number, clause in enumerate(self._clauses):
             if clause.refused & bits and (clause.vague or self._speaks_of(clause, about)):
                 found = Asked(NONE)
-            elif not clause.asked & bits or _contradicts(clause, bits):
-                continue
-            elif needed and (clause.question or not vocabulary().widened(clause.kinds) & needed):
-                continue
-            elif self._speaks_of(clause, about) and not (needed and clause.scope & _PUBLIC & ~about.spoken):
-                found = Asked(ASKED, number)
+            elif clause.asked & bits and not _contradicts(clause, bits) and self._speaks_of(clause, about):
+                hides = needed and (clause.question or not vocabulary().widened(clause.kinds) & needed)
+                if not hides and not (needed and clause.scope & _PUBLIC & ~about.spoken):
+                    found = Asked(ASKED, number)
         return found
 
     def _speaks_of(self, clause: _Clause, about: About) -> bool:
@@ -216,7 +214,10 @@ class View:
         if clause.pinned and not holds and not (clause.parts and clause.parts <= about.said):
             return False
         told = (
-            (about.loose and holds) or clause.kinds & about.kinds or not clause.names.isdisjoint(about.words)
+            (about.loose and holds)
+            or clause.kinds & about.kinds
+            or clause.scope & about.scope
+            or not clause.names.isdisjoint(about.words)
         )
         if not told or (clause.scope & _ONLY and not clause.located <= about.said):
             return False
@@ -305,10 +306,9 @@ class View:
 
     def _fit(self, clause: _Clause, target: Target, act: Act) -> int:
         """Return how well a target fits the objects of a clause; 0 for not at all."""
-        if target.guarded and act.bit & _READ and not self._opens(clause, target):
-            return 0
-        if not target.inside.isdisjoint(clause.keys):
-            return _EXACT
+        closed = target.guarded and act.bit & _READ and not self._opens(clause, target)
+        if closed or not target.inside.isdisjoint(clause.keys):
+            return 0 if closed else _EXACT
         if target.cut or target.wide or target.party:
             everything = target.wide and clause.scope & _ALL and clause.vague
             return _WORDS if not target.cut and (everything or self._fits_party(clause, target)) else 0
