@@ -88,6 +88,8 @@ def grades(
 
 
 def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequence[str]) -> Asked:
+    if one.harm == "destruction" and one.action == "push":
+        words = (*words, "force")  # a push by itself destroys nothing
     target = _OPTION.sub("", one.target, count=1) if one.role == "path" else one.target
     targets = [target] if target else []
     own = request.asks(one.action, targets, words)
@@ -109,7 +111,7 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequ
             asked = request.asks(action, [form], words)
             if asked.grade == ASKED:
                 return asked
-    if _is_described(one):
+    if _is_described(one) and one.action != "push":
         kind = "credential" if one.harm == "credential_access" else ""
         described = () if one.harm == "production" and one.target else (one.note[:MAX_TARGET], *words)
         asked = request.amounts((one.action, *acts), (*described, one.target), texts, kind)
@@ -127,7 +129,7 @@ def _is_described(one: Operation) -> bool:
     if one.harm == "credential_access":
         return True  # a host that hands out credentials is a place to read, and nobody to whom anything goes
     return (
-        " " in one.target
+        " " in one.target or is_generic(one.target)
         if one.role in {"account", "package"}
         else one.role == "host" and not is_party(one.target)
     )

@@ -42,7 +42,7 @@ _ENDS = actions("delete", "revoke", "disable", "stop")
 _BEGINS = actions(
     "edit", "install", "configure", "grant", "connect", "schedule", "run", "move", "deploy", "send"
 )
-_READ = actions("read")
+_READ, _GRANT = actions("read"), actions("grant")
 _AGED, _WHERE = scope("aged"), scope("production", "staging")
 """Scopes that say that not all is meant, and where an act is."""
 _FEWEST = 3
@@ -221,7 +221,8 @@ class View:
         )
         if not told or (clause.scope & _ONLY and not clause.located <= about.said):
             return False
-        return holds or _FEWEST * len(clause.located & about.said) >= len(clause.located)
+        named = _FEWEST * len(clause.located & about.said) >= len(clause.located)
+        return named or (holds and not clause.asked & _GRANT)
 
     def reaches(self, clause: int, detail: str) -> bool:
         """See `safetydrift.authority.request.Request.reaches`."""
