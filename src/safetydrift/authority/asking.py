@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from safetydrift.authority.grading import ASKED, FORBIDDEN, GOAL, NONE, Asked
-from safetydrift.authority.targets import is_generic, is_party
+from safetydrift.authority.targets import is_act, is_generic, is_party
 from safetydrift.authority.text import names
 from safetydrift.effects.operations import MAX_TARGET
 
@@ -91,7 +91,7 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequ
     if one.harm == "destruction" and one.action == "push":
         words = (*words, "force")  # a push by itself destroys nothing
     target = _OPTION.sub("", one.target, count=1) if one.role == "path" else one.target
-    targets = [target] if target else []
+    targets = [target] if target and not (one.role in _NAMELESS and is_act(target)) else []
     own = request.asks(one.action, targets, words)
     if not one.harm or own.grade in {ASKED, FORBIDDEN}:
         return own

@@ -90,7 +90,7 @@ class _Clause:
         self.acts = bool(clause.asked | clause.refused | clause.goals)
         self.excepted, self.directed = bool(clause.flags & EXCEPTED), bool(clause.flags & DIRECTED)
         self.question = bool(clause.flags & QUESTION)
-        self.pinned = bool(clause.flags & (PINNED | NUMBERED))
+        self.pinned = bool(clause.flags & (PINNED | NUMBERED)) or bool(clause.places)
         self.numbered = bool(clause.flags & NUMBERED)
         self.names, self.parts = frozenset(split(clause.names)), frozenset(split(clause.parts))
         self.located = self.names | frozenset(split(clause.places_named))
@@ -211,7 +211,7 @@ class View:
             return False
         placed = clause.keys | clause.places
         holds = not placed.isdisjoint(about.keys)
-        if clause.pinned and not holds and not (clause.parts and clause.parts <= about.said):
+        if clause.pinned and not holds and not (clause.numbered and clause.parts <= about.said):
             return False
         told = (
             (about.loose and holds)

@@ -233,3 +233,9 @@ def is_generic(value: str) -> bool:
     """Return whether all words of a value stand for kinds of objects or scopes: it names nobody and nothing."""
     known = vocabulary()
     return all(known.kinds_of(word) or known.scope_of((word,)) for word in words_in(value[:MAX_TARGET]))
+
+
+def is_act(value: str) -> bool:
+    """Return whether a value is the word for an act, such as the command of a program, and names nothing."""
+    sense = vocabulary().sense(value.lower(), vocabulary().languages_of(value.lower()))
+    return bool(sense.verbs | sense.imperatives) and not sense.kinds
