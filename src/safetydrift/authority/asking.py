@@ -97,14 +97,7 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequ
         return own
     if own.grade == GOAL and one.harm == "credential_access":
         own = Asked(NONE)  # credentials are no ordinary means of anything
-    acts = (
-        *(() if one.action == "stop" else AMOUNTS_TO.get(one.harm, ())),
-        *_OF_ACTIONS.get((one.harm, one.action), ()),
-    )
-    if one.role == "path" and one.harm == "credential_access":
-        acts += _TAKING  # who sends a file reads it
-    elif one.role == "path" and one.harm in _MEANS:
-        acts += _CHANGES if one.action in _CHANGES else ()
+    acts = _acts_of(one)
     host = target.rpartition("@")[2] if one.role == "host" else target
     for action in (one.action, *acts) if targets else ():
         for form in dict.fromkeys((host, target)):
@@ -118,6 +111,17 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequ
         if asked.grade == ASKED:
             return asked
     return own
+
+
+def _acts_of(one: Operation) -> tuple[str, ...]:
+    """Return the acts that an operation amounts to, besides its own."""
+    acts = () if one.action == "stop" else AMOUNTS_TO.get(one.harm, ())
+    acts = (*acts, *_OF_ACTIONS.get((one.harm, one.action), ()))
+    if one.role == "path" and one.harm == "credential_access":
+        return (*acts, *_TAKING)  # who sends a file reads it
+    if one.role == "path" and one.harm in _MEANS and one.action in _CHANGES:
+        return (*acts, *_CHANGES)
+    return acts
 
 
 def _is_described(one: Operation) -> bool:
