@@ -8,7 +8,7 @@ import msgspec
 
 from safetydrift.authority.kept import DIRECTED, EXCEPTED, NUMBERED, PINNED, QUESTION, Digester, split
 from safetydrift.authority.objects import SPECIAL
-from safetydrift.authority.targets import Act, Target
+from safetydrift.authority.targets import About, Act, Spoken, Target
 from safetydrift.authority.text import names, words_in
 from safetydrift.authority.vocabulary import ACTION_BITS, actions, scope, vocabulary
 from safetydrift.effects.operations import MAX_TARGET
@@ -16,7 +16,6 @@ from safetydrift.effects.operations import MAX_TARGET
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.authority.kept import Clause, Kept
-    from safetydrift.authority.targets import About
 
 FORBIDDEN, NONE, OBJECT, ACTION, GOAL, ASKED = range(6)
 """Grades of authority, ascending: the user said not to; nothing; the object, for another act; the act, on something
@@ -119,7 +118,7 @@ class View:
 
     def __init__(self, request: Kept) -> None:
         self._digest, self._delegations = Digester(request.salt), request.delegations
-        self.digest = self._digest
+        self._spoken: tuple[tuple[str, ...], Spoken] | None = None
         self._clauses = tuple([_Clause(clause) for clause in request.clauses])
         self._words, self._keys = frozenset(split(request.words)), frozenset(split(request.keys))
         self._refused_beyond = request.refused_beyond
@@ -191,9 +190,16 @@ class View:
             return Asked(FORBIDDEN, forbidden)
         return best
 
-    def amounts(self, wanted: tuple[str, ...], about: About, kind: str) -> Asked:
+    def amounts(
+        self, wanted: tuple[str, ...], described: tuple[str, ...], texts: tuple[str, ...], kind: str
+    ) -> Asked:
         """See `safetydrift.authority.request.Request.amounts`."""
         bits, found = actions(*wanted), Asked(NONE)
+        if not any(clause.asked & bits for clause in self._clauses):
+            return found
+        if self._spoken is None or self._spoken[0] != texts:
+            self._spoken = (texts, Spoken(texts, self._digest))
+        about = About(described, self._spoken[1], self._digest)
         needed = vocabulary().kinds(kind) if kind and not about.kinds & vocabulary().kinds("database") else 0
         for number, clause in enumerate(self._clauses):
             if clause.refused & bits and (clause.vague or self._speaks_of(clause, about)):

@@ -13,7 +13,6 @@ from safetydrift.authority.grading import Asked, View
 from safetydrift.authority.keeping import Keeper
 from safetydrift.authority.kept import Delegation, Kept
 from safetydrift.authority.reading import read_message
-from safetydrift.authority.targets import About
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,16 +122,7 @@ class Request(Kept, frozen=True, dict=True):
         kind
             The kind of object of which the clause must speak in any case, if any.
         """
-        view = self._view()
-        question = (kind, tuple(actions), (*described, "", *texts))
-        answer = view.memo.get(question)
-        if answer is None:
-            if len(view.memo) >= MAX_MEMO:
-                view.memo.clear()
-            answer = view.memo[question] = view.amounts(
-                tuple(actions), About(described, texts, view.digest), kind
-            )
-        return answer
+        return self._view().amounts(tuple(actions), tuple(described), tuple(texts), kind)
 
     def reaches(self, clause: int, detail: str) -> bool:
         """Return whether a detail of an act asks for no more than a clause speaks of: force, production, the public."""

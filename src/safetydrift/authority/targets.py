@@ -172,18 +172,33 @@ class Act:
             self.reach |= target.scope
 
 
+class Spoken:
+    """The words and values of a call's arguments, in which what a user named is looked for."""
+
+    def __init__(self, texts: Sequence[str], digest: Digester) -> None:
+        self.words: set[str] = set()
+        self.keys: set[bytes] = set()
+        for text in texts[:_MOST_TEXTS]:
+            part = text[:_LONGEST_TEXT]
+            self.words |= _words_with_parts(part)
+            for value in values_in(part)[:_MOST_VALUES]:
+                if value.keys[0].partition(":")[0] not in _MEASURES:
+                    self.keys |= Target(value.text, digest).inside
+        self.digests = frozenset([digest(word) for word in self.words])
+
+
 class About:
-    """What an act is known by where its targets are descriptions, and what else its call says.
+    """What an act is known by where its target is a description.
 
     Parameters
     ----------
     described
         Descriptions; the last one is as written in the call.
-    texts
-        The values of the call's arguments.
+    spoken
+        What else the call says.
     """
 
-    def __init__(self, described: Sequence[str], texts: Sequence[str], digest: Digester) -> None:
+    def __init__(self, described: Sequence[str], spoken: Spoken, digest: Digester) -> None:
         known = vocabulary()
         kinds = 0
         own: set[str] = set()
@@ -195,17 +210,10 @@ class About:
         self.scope = known.scope_of(words_in(target)) & SPECIAL
         self.loose = " " in target or is_generic(target)
         self.kinds = known.widened(kinds) & ~known.kinds("file", "folder")
-        said: set[str] = set(own)
-        self.keys: set[bytes] = set()
-        for text in (*described[-1:], *texts[:_MOST_TEXTS]):
-            part = text[:_LONGEST_TEXT]
-            said |= _words_with_parts(part)
-            for value in values_in(part)[:_MOST_VALUES]:
-                if value.keys[0].partition(":")[0] not in _MEASURES:
-                    self.keys |= Target(value.text, digest).inside
         self.words = frozenset([digest(word) for word in own])
-        self.said = frozenset([digest(word) for word in said])
-        self.spoken = known.scope_of(said)
+        self.said = self.words | spoken.digests
+        self.keys = spoken.keys | Spoken((target,), digest).keys
+        self.spoken = known.scope_of(own | spoken.words)
 
 
 def _kinds_in(text: str) -> int:
