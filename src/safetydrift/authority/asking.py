@@ -91,7 +91,8 @@ def _grade(request: Request, one: Operation, words: tuple[str, ...], texts: Sequ
     if one.harm == "destruction" and one.action == "push":
         words = (*words, "force")  # a push by itself destroys nothing
     target = _OPTION.sub("", one.target, count=1) if one.role == "path" else one.target
-    targets = [target] if target and not (one.role in _NAMELESS and is_act(target)) else []
+    is_line = " " in target and one.role == "account"
+    targets = [target] if target and not (is_line or (one.role in _NAMELESS and is_act(target))) else []
     own = request.asks(one.action, targets, words)
     if not one.harm or own.grade in {ASKED, FORBIDDEN}:
         return own

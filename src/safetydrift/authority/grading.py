@@ -227,7 +227,7 @@ class View:
         )
         if not told or (clause.scope & _ONLY and not clause.located <= about.said):
             return False
-        named = _FEWEST * len(clause.located & about.said) >= len(clause.located)
+        named = _FEWEST * len(clause.located & about.meant) >= len(clause.located)
         return named or (holds and not clause.asked & _GRANT)
 
     def reaches(self, clause: int, detail: str) -> bool:

@@ -43,7 +43,7 @@ class Word:
     def __init__(self, text: str, parts: tuple[str, ...], digest: Digester) -> None:
         self.text, self.digest = text, digest(text)
         self.parts = tuple([digest(part) for part in parts])
-        self.kinds = vocabulary().kinds_of(text)
+        self.kinds = vocabulary().kinds_of_name(text)
         self.joins = bool(vocabulary().sense(text, vocabulary().languages_of(text)).marks & _FUNCTION)
         self.tells_nothing = self.joins or text.isdigit() or len(text) == 1 or text in _REMOTES
 
@@ -212,6 +212,7 @@ class About:
         self.kinds = known.widened(kinds) & ~known.kinds("file", "folder")
         self.words = frozenset([digest(word) for word in own])
         self.said = self.words | spoken.digests
+        self.meant = self.said | {digest(word) for word in known.words_of(self.kinds)}
         self.keys = spoken.keys | Spoken((target,), digest).keys
         self.spoken = known.scope_of(own | spoken.words)
 
