@@ -1,16 +1,10 @@
-"""Reading statements of SQL, by length and by the way they are read; the labeler keeps the effects of texts it has met.
-
-Queries and changes of rows are parsed, which is what takes the time; other statements are read by their words. The
-first query of a process also loads the parser.
-"""
+"""Reading statements of SQL, by length and by form; the labeler keeps the effects of texts it has met."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from functools import partial
 
-from _timing import Timing, interleaved, options, report
+from _timing import interleaved, options, report
 
 from safetydrift.effects.boundary import Boundary
 from safetydrift.effects.languages.registry import READERS
@@ -31,33 +25,20 @@ TEXTS = {
     "DROP TABLE": "DROP TABLE IF EXISTS customers",
     "an update of a row": "UPDATE users SET name = 'Ann' WHERE id = 3",
     "a query in the way of Transact-SQL": "SELECT TOP 5 [name] FROM [dbo].[Users] WHERE [id] > 3",
-    "what no dialect takes": QUERY + " PLEASE NOW AND ( THEN",
+    "a statement that is not closed": QUERY + " PLEASE NOW AND ( THEN",
     "an insert of 1000 rows": ", ".join(["INSERT INTO t VALUES (0, 'a', 2.5)", *["(1, 'a', 2.5)"] * 999]),
 }
-LOADING = (
-    "import time; from safetydrift.effects.languages.sql.grammar import expressions as load; "
-    "start = time.perf_counter(); load(); print(time.perf_counter() - start)"
-)
 
 
 def read(text: str) -> None:
     read_sql(Reading(CATALOGUE, BOUNDARY, READERS), text)
 
 
-def loading(times: int) -> Timing:
-    """Time the loading of the parser in fresh interpreters."""
-    runs = [
-        subprocess.run([sys.executable, "-c", LOADING], capture_output=True, check=True) for _ in range(times)
-    ]
-    return Timing.of([float(run.stdout) for run in runs])
-
-
 def main() -> None:
     rounds = 20 if options(TITLE).quick else 200
     timings = interleaved({name: partial(read, text) for name, text in TEXTS.items()}, rounds)
-    timings["loading the parser"] = loading(3)
     query = timings["a query of 200 characters"].median * 1e6
-    report(TITLE, timings, {"microseconds of a query of 200 characters": (query, "<= 2000")})
+    report(TITLE, timings, {"microseconds of a query of 200 characters": (query, "<= 1000")})
 
 
 if __name__ == "__main__":

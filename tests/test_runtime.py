@@ -25,7 +25,6 @@ FORBIDDEN = [
     "pydantic",
     "rich",
     "scipy",
-    "sqlglot",
     "tomllib",
 ]
 

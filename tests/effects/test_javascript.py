@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.effects.code_readings import ANYTHING, SAFE, kinds, levels, read, shell_within
 
 from safetydrift.effects.catalogue.scales import join
-from safetydrift.effects.languages.javascript import MAX_CODE
+from safetydrift.effects.languages.scripts import MAX_CODE
 from safetydrift.effects.reading import UnreadableError
 
 COMPUTES = [

@@ -5,12 +5,12 @@ import contextlib
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.effects.code_readings import ANYTHING, SAFE, kinds, levels, read, shell_within
+from tests.effects.code_readings import ANYTHING, SAFE, kinds, levels, ranked, read, shell_within
 
-from safetydrift.effects.languages.scripts import read_script
-from safetydrift.effects.reading import MAX_TEXT, UnreadableError
+from safetydrift.effects.languages.scripts import MAX_CODE, read_script
+from safetydrift.effects.reading import UnreadableError
 
-LANGUAGES = ("perl", "ruby", "php", "lua", "awk", "r", "tcl", "groovy", "powershell")
+LANGUAGES = ("perl", "ruby", "php", "lua", "powershell")
 
 COMPUTES = {
     "perl": [
@@ -21,9 +21,6 @@ COMPUTES = {
     "ruby": ["puts [1, 2].sum", "puts 'a'.upcase if 1 < 2", "%w[a b].each { |x| puts x }"],
     "php": ["<?php echo 1 + 1; ?>", "$a = ['x' => 1]; print_r($a);", "// system('x')"],
     "lua": ["print(1)", "local t = {} -- os.remove('x')\ntable.insert(t, 1)"],
-    "r": ["mean(c(1, 2))", "x <- c(1, 2)\nprint(summary(x))"],
-    "tcl": ["puts hi", "set x 1\nputs $x"],
-    "groovy": ["println 1", "def xs = [1, 2]; println xs.sum()"],
     "powershell": [
         "Write-Host 1",
         "$x = 1; Write-Output $x",
@@ -61,10 +58,6 @@ REACHES_OUT = [
     ("php", "mail('a@example.com', 'x', $text);"),
     ("lua", "local s = require('socket'); local t = assert(s.tcp()); t:connect('h', 1)"),
     ("awk", 'BEGIN {s = "/inet/tcp/0/h/1"; while (1) {s |& getline c; print c |& s}}'),
-    ("r", "con <- socketConnection('h', 1)"),
-    ("r", "httr::POST('https://example.com', body = list(a = readLines('b')))"),
-    ("tcl", "set s [socket 203.0.113.5 1]; puts $s hi"),
-    ("groovy", "def s = new Socket('h', 1)"),
     ("powershell", "$c = New-Object System.Net.Sockets.TCPClient('h', 1); $s = $c.GetStream()"),
     ("powershell", "Invoke-RestMethod -Uri https://example.com -Method Post -Body $x"),
     ("powershell", "(New-Object Net.WebClient).UploadFile('https://example.com', 'a.txt')"),
@@ -82,7 +75,6 @@ ASKS = [
     ("perl", "use LWP::Simple; print get('https://example.com/a');"),
     ("ruby", "require 'net/http'; puts Net::HTTP.get(URI('https://example.com/a'))"),
     ("php", "echo file_get_contents('https://example.com/a');"),
-    ("r", "x <- read.csv('https://example.com/a.csv')"),
     ("powershell", "Invoke-WebRequest https://example.com/a"),
 ]
 
@@ -100,9 +92,6 @@ DELETES = [
     ("php", "<?php unlink($name); ?>"),
     ("php", "UNLINK('a');"),
     ("lua", "os.remove('a')"),
-    ("r", "unlink('a', recursive = TRUE)"),
-    ("tcl", "file delete -force a"),
-    ("groovy", "new File('a').delete()"),
     ("powershell", "Remove-Item -Recurse -Force C:\\a"),
     ("powershell", "Get-ChildItem *.log | Remove-Item"),
     ("powershell", "[System.IO.File]::Delete('a')"),
@@ -136,10 +125,9 @@ COMMANDS = [
     ("awk", 'BEGIN {system("rm a")}', "rm a"),
     ("awk", '{print $1 | "sh"}', "sh"),
     ("awk", 'BEGIN {"date" | getline d}', "date"),
-    ("r", "system('id')", "id"),
-    ("tcl", "exec rm -rf /tmp/a", "rm -rf /tmp/a"),
-    ("groovy", "println 'id'.execute().text", "id"),
-    ("powershell", "cmd /c 'id'", "/c id"),
+    ("powershell", "cmd /c 'id'", "cmd /c id"),
+    ("powershell", "git log --oneline | Select-Object -First 3", "git log --oneline"),
+    ("powershell", "& 'C:\\Program Files\\a.exe' x", "'c:\\program files\\a.exe' x"),
 ]
 
 
@@ -157,9 +145,6 @@ CREDENTIALS = [
     ("php", "readfile('.env');"),
     ("lua", "for l in io.lines('/etc/shadow') do print(l) end"),
     ("awk", 'BEGIN {while ((getline l < "/etc/shadow") > 0) print l}'),
-    ("r", "readLines('~/.ssh/id_rsa')"),
-    ("tcl", "puts $env(API_KEY)"),
-    ("groovy", "println new File('/etc/shadow').text"),
     ("powershell", "Get-Content .env"),
     ("powershell", "$env:API_KEY"),
 ]
@@ -187,12 +172,26 @@ def test_writing_can_be_put_back(language, text):
         ("php", "@eval($_POST['x']);"),
         ("php", "$f = $_GET['f']; call_user_func($f);"),
         ("lua", "load(x)()"),
-        ("r", "eval(parse(text = x))"),
         ("powershell", "Invoke-Expression $x"),
     ],
 )
 def test_what_hides_its_meaning_is_never_safe(language, text):
     assert levels(language, text) == ANYTHING
+
+
+UNREAD = {
+    "r": "unlink(readLines('~/.ssh/id_rsa'))",
+    "tcl": "exec cat ~/.ssh/id_rsa",
+    "groovy": "new File('/etc/shadow').text",
+}
+
+
+@pytest.mark.parametrize("language", UNREAD)
+def test_a_language_without_a_grammar_may_do_anything_and_names_what_it_names(language):
+    reading, _ = read(language, "1 + 1")
+    assert ranked(reading) == ANYTHING
+    assert reading.confidence < 1
+    assert levels(language, UNREAD[language]) == ("credentials", "network", "irreversible")
 
 
 def test_a_comment_runs_nothing_and_a_heredoc_is_no_code():
@@ -238,7 +237,7 @@ def test_monstrous_text_is_followed_or_refused(language, sign):
 def test_too_long_a_text_is_refused(language):
     reading, _ = read(language, "")
     with pytest.raises(UnreadableError, match="more than"):
-        read_script(language)(reading, " " * (MAX_TEXT + 1))
+        read_script(language)(reading, " " * (MAX_CODE + 1))
 
 
 WORDS = st.sampled_from(

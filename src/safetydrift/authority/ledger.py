@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from safetydrift.authority.concerns import ACTION_NAMES
 from safetydrift.authority.kept import Digester
 from safetydrift.authority.request import Request
 from safetydrift.authority.texts import SourceText, needles_of
-from safetydrift.effects.operations import ACTIONS, Operation
+from safetydrift.effects.operations import Operation
 from safetydrift.states.bounded import Count
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ MAX_ABOVE = 24
 """Folders above a path that are looked up."""
 MAX_LATENT = 4
 """Harmful operations of a script that are remembered until it is run."""
-
-ACTION_NAMES = tuple(ACTIONS)
 
 FileDigest = Annotated[bytes, Meta(max_length=8)]
 
@@ -85,6 +84,8 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
         0 while nothing from outside was read, 1 after that, 2 once something of it has spoken to the agent.
     held
         The most sensitive of what was read: 0 nothing known, 1 sensitive data, 2 credentials.
+    taken
+        The same of what the user did not point to.
     """
 
     request: Request
@@ -94,6 +95,7 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     calls: Count = 0
     exposure: Annotated[int, Meta(ge=0, le=2)] = 0
     held: Annotated[int, Meta(ge=0, le=2)] = 0
+    taken: Annotated[int, Meta(ge=0, le=2)] = 0
 
     @classmethod
     def empty(cls, salt: bytes) -> Ledger:
@@ -116,7 +118,9 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     def with_text(self, text: SourceText) -> Ledger:
         """Return the ledger after a text has come in."""
         texts = (*self.texts, text)
-        while len(texts) > MAX_TEXTS or (len(texts) > 1 and sum([len(one.text) for one in texts]) > MAX_CHARACTERS):
+        while len(texts) > MAX_TEXTS or (
+            len(texts) > 1 and sum([len(one.text) for one in texts]) > MAX_CHARACTERS
+        ):
             least = min(range(len(texts) - 1), key=lambda at: (_worth(texts[at]), at))
             texts = texts[:least] + texts[least + 1 :]
         return replace(self, texts=texts)

@@ -74,7 +74,7 @@ class Request(Kept, frozen=True, dict=True):
         return self._view().overlap(value)
 
     def shares(self, text: str) -> int:
-        """Return how many different words of more than three letters a folded text shares with the user's, at most 4."""
+        """Return how many words of more than three letters a folded text shares with the user's, at most 4."""
         return self._view().shares(text)
 
     def asks(self, action: str, targets: Sequence[str] = (), words: Sequence[str] = ()) -> Asked:

@@ -1,4 +1,4 @@
-"""A call in view of its run: its concerns before it is made, and what it adds to the ledger once its result is there."""
+"""A call in view of its run: its concerns before it is made, and what it adds to the ledger afterwards."""
 
 from __future__ import annotations
 
@@ -10,11 +10,34 @@ from msgspec.structs import replace
 
 from safetydrift.authority.asking import grades
 from safetydrift.authority.concerns import (
-    ACT_NAMES, DELEGATED, ELSEWHERE, INSIDE, MADE, MAX_CONCERNS, NOBODY, NOTHING, OTHER, OWN, PARTY, POINTED, PROJECT,
-    REACHED, RECORDED, SAID, SYSTEM, TEMPORARY, UNTRUSTED, Concern, gravity,
+    ACTION_NAMES,
+    DELEGATED,
+    ELSEWHERE,
+    HARM_NAMES,
+    INSIDE,
+    LANGUAGE,
+    MADE,
+    MAX_CONCERNS,
+    NOBODY,
+    NOTHING,
+    OTHER,
+    OWN,
+    PARTY,
+    POINTED,
+    PROJECT,
+    REACHED,
+    RECORDED,
+    SAID,
+    SYSTEM,
+    TEMPORARY,
+    TYPED,
+    UNTRUSTED,
+    Concern,
+    gravity,
 )  # fmt: skip
-from safetydrift.authority.ledger import ACTION_NAMES, MAX_LATENT, FileDigest, KnownFile, Ledger
+from safetydrift.authority.ledger import MAX_LATENT, FileDigest, KnownFile, Ledger
 from safetydrift.authority.score import CLEAR, Assessment
+from safetydrift.authority.scripts import scripts_in
 from safetydrift.authority.text import fold
 from safetydrift.authority.texts import DATA, IDENTITY, RECORD, SourceText, bounded
 from safetydrift.authority.texts import UNTRUSTED as FROM_OUTSIDE
@@ -24,7 +47,6 @@ from safetydrift.effects.escapes import unescaped
 from safetydrift.effects.history.provenance import decides
 from safetydrift.effects.languages.addresses import addresses_in
 from safetydrift.effects.operations import CERTAIN, LIKELY, Operation
-from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,13 +57,12 @@ if TYPE_CHECKING:
     from safetydrift.effects.labeler import Labeler
     from safetydrift.effects.proposal import Proposal
     from safetydrift.states.effect import Effect
+    from safetydrift.trace import ToolCall
 
 MAX_SOURCES = 6
 """Values of a reading call by which its source is recognised."""
 MAX_PLANNED = 16
 """Files that one call is remembered to have written."""
-MAX_CODE = 32 * 1024
-"""Characters of a script that are read when it is written."""
 
 _READING = frozenset(("read", "fetch"))
 _ORDINARY = frozenset(("read", "run", "edit", "move", "install", "delete"))
@@ -52,9 +73,10 @@ _PARTIES = frozenset(("host", "recipient", "account", "person"))
 _DATA_LEVELS = {"sensitive": 1, "credentials": 2}
 _REVERSIBILITY = {"fully_reversible": 0, "partially": 1, "irreversible": 2}
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "$tmpdir", "%temp%")  # noqa: S108  # compared, never opened
-_SYSTEM = re.compile(r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows")
+_SYSTEM = re.compile(
+    r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows"
+)
 _SPLIT = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
-_LANGUAGES = {"sh": "bash", "bash": "bash", "zsh": "bash", "py": "python"}
 _TELLING = frozenset(("send", "publish", "schedule", "edit"))
 MAX_LINKS = 2
 """Addresses in a message that are looked at."""
@@ -148,7 +170,9 @@ class RunReader:
         gravest = tuple(concerns[:MAX_CONCERNS])
         return Reading(gravest, plan, CLEAR if self.score is None else self.score.assess(gravest))
 
-    def read_result(self, ledger: Ledger, plan: Plan, effect: Effect | None, result: str | None, *, failed: bool = False) -> Ledger:
+    def read_result(
+        self, ledger: Ledger, plan: Plan, effect: Effect | None, result: str | None, *, failed: bool = False
+    ) -> Ledger:
         """Return the ledger after the result of a call has come.
 
         Parameters
@@ -166,8 +190,9 @@ class RunReader:
         for action in plan.actions:
             done[ACTION_NAMES.index(action)] += 1
         number = ledger.calls + 1
-        held = ledger.held if effect is None else max(ledger.held, _DATA_LEVELS.get(_level(effect, "data"), 0))
-        after = replace(ledger, done=tuple(done), calls=number, held=held)
+        level = 0 if effect is None else _DATA_LEVELS.get(_level(effect, "data"), 0)
+        taken = ledger.taken if plan.pointed > 1 else max(ledger.taken, level)
+        after = replace(ledger, done=tuple(done), calls=number, held=max(ledger.held, level), taken=taken)
         if plan.files and (plan.partial or not failed):
             after = after.with_files(plan.files)
         if not result:
@@ -197,10 +222,20 @@ class RunReader:
         for one in operations:
             if one.action != "run" or not one.target or one.role not in {"path", "command"}:
                 continue
-            file = ledger.files.get(ledger.file_digest(one.target))
+            file = next(
+                (
+                    known
+                    for word in one.target.split()[:4]
+                    if (known := ledger.files.get(ledger.file_digest(word)))
+                ),
+                None,
+            )
             if file is None:
                 continue
-            found += [replace(latent, note=latent.note or f"what {one.target} was written to do") for latent in file.latent]
+            found += [
+                replace(latent, note=latent.note or f"what {one.target} was written to do")
+                for latent in file.latent
+            ]
             if file.untrusted:
                 note = f"run {one.target}, which was downloaded"
                 found.append(Operation("run", one.target, "path", "untrusted_code", LIKELY, note))
@@ -209,10 +244,17 @@ class RunReader:
     # -- what the ledger will hold ----------------------------------------------------------------------------
 
     def _plan(
-        self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation], words: tuple[str, ...]
+        self,
+        ledger: Ledger,
+        call: ToolCall,
+        proposal: Proposal,
+        operations: Sequence[Operation],
+        words: tuple[str, ...],
     ) -> Plan:
         pointed, delegated = 0, _NO_ACTIONS
-        if not proposal.own and (proposal.effect["tool"] == "read_only" or any(one.action in _READING for one in operations)):
+        if not proposal.own and (
+            proposal.effect["tool"] == "read_only" or any(one.action in _READING for one in operations)
+        ):
             pointed, delegated = _pointed(ledger, _sources_of(call, operations), words)
         files = tuple(self._files(ledger, call, proposal, operations))[:MAX_PLANNED]
         actions = tuple(dict.fromkeys([one.action for one in operations]))
@@ -221,30 +263,29 @@ class RunReader:
     def _files(
         self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation]
     ) -> Iterator[tuple[bytes, KnownFile]]:
-        for one in operations:
-            if one.action not in {"edit", "move"} or one.role != "path" or not one.target:
-                continue
+        changed = [
+            one for one in operations if one.action in {"edit", "move"} and one.role == "path" and one.target
+        ]
+        latent = self._latent(call, proposal, [one.target for one in changed]) if changed else {}
+        for one in changed:
             name = ledger.file_digest(one.target)
             before = ledger.files.get(name)
-            made = before.made if before is not None else not (ledger.places(one.target) or ledger.request.said(one.target))
-            level = max([_level_of(ledger, source) for source in one.carries], default=0)
+            seen = before is None and (ledger.places(one.target) or ledger.request.said(one.target))
             untrusted = any("://" in source for source in one.carries)
-            latent = () if proposal.partial else self._latent(call, one.target)
-            yield name, KnownFile(made, level, untrusted, latent)
+            made = not untrusted and (before.made if before is not None else not seen)
+            level = max([_level_of(ledger, source) for source in one.carries], default=0)
+            yield name, KnownFile(made, level, untrusted, latent.get(_plain_path(one.target), ()))
 
-    def _latent(self, call: ToolCall, path: str) -> tuple[Operation, ...]:
-        """Return what a script that a tool writes does that may harm, the most certain first."""
-        args = call.args
-        texts = [value for value in args.values() if isinstance(value, str)] if isinstance(args, dict) else []
-        code = max(texts, key=len, default="")
-        tool = _LANGUAGES.get(path.rpartition(".")[2].lower(), "")
-        if code.startswith("#!"):
-            tool = "python" if "python" in code[:80] else "bash"
-        if not tool or len(code) > MAX_CODE or "\n" not in code and len(code) < len(path):
-            return ()
-        slot = "code" if tool == "python" else "command"
-        found = self._labeler.read_call(ToolCall(tool, {slot: code})).effect.operations
-        return tuple(sorted([one for one in found if one.certainty >= LIKELY], key=_least_certain)[:MAX_LATENT])
+    def _latent(
+        self, call: ToolCall, proposal: Proposal, paths: Sequence[str]
+    ) -> dict[str, tuple[Operation, ...]]:
+        """Return by path what scripts that a call writes do that may harm, the most certain first."""
+        found = {}
+        for path, script in scripts_in(call, paths, by_shell=proposal.partial):
+            does = self._labeler.read_call(script).effect.operations
+            harmful = sorted([one for one in does if one.certainty >= LIKELY], key=_least_certain)
+            found[_plain_path(path)] = tuple(harmful[:MAX_LATENT])
+        return found
 
 
 class _Look:
@@ -262,8 +303,12 @@ class _Look:
     def concerns(self, operation: Operation) -> bool:
         """Return whether an operation is looked at more closely."""
         if operation.harm:
-            return True
-        if operation.action in {"read", "run"} or (operation.action in _ORDINARY and operation.role in _LOCAL):
+            return (
+                operation.harm != "destruction" or operation.role != "path" or self._kind(operation) != MADE
+            )
+        if operation.action in {"read", "run"} or (
+            operation.action in _ORDINARY and operation.role in _LOCAL
+        ):
             return False
         return operation.action != "fetch" or bool(self._ledger.exposure) or self._effect.leaves
 
@@ -275,13 +320,14 @@ class _Look:
         best = max(places, key=_rank_of) if places else None
         kind = self._kind(operation)
         source = self._source(operation, kind, best)
-        carried = self._carries(operation, kind)
+        carried = self._carries(operation, kind, source)
         harm, certainty = operation.harm, operation.certainty
         if carried > 1 and kind != INSIDE:
             harm, certainty = "exfiltration", max(certainty, CERTAIN if carried > LIKELY else LIKELY)
         speaking = sum([place.speaks for place in places])
         cells = (
-            ACT_NAMES.index(harm or operation.action),
+            HARM_NAMES.index(harm),
+            ACTION_NAMES.index(operation.action),
             certainty,
             asked,
             source,
@@ -296,6 +342,7 @@ class _Look:
             best.field if best is not None else 0,
             _REVERSIBILITY.get(self._effect["reversibility"], 2),
             int(ledger.request.turns > 0),
+            TYPED if self._words else LANGUAGE,
         )
         return Concern(
             cells, operation.action, harm, target, operation.note, best.text.number if best is not None else 0
@@ -326,25 +373,23 @@ class _Look:
             return RECORDED
         if best is None:
             return NOBODY
-        text = best.text
-        if text.integrity == RECORD:
-            return RECORDED if best.field in {DATA, IDENTITY} and not best.speaks else UNTRUSTED
-        if "*" in text.delegated or operation.action in text.delegated:
-            return DELEGATED
-        return (UNTRUSTED, REACHED, POINTED)[text.pointed]
+        return _source_of(best, operation.action)
 
-    def _carries(self, operation: Operation, kind: int) -> int:
+    def _carries(self, operation: Operation, kind: int, source: int) -> int:
         """Return what goes out: 0 nothing, 1 unknown while the run holds something, 2 sensitive data, 3 credentials."""
         if operation.action not in _OUTWARD or kind == INSIDE:
             return 0
+        ledger = self._ledger
         level = self._carried
-        for source in operation.carries:
-            level = max(level, _level_of(self._ledger, source))
+        for path in operation.carries:
+            level = max(level, _level_of(ledger, path))
         if operation.harm == "exfiltration" and operation.certainty >= LIKELY:
             level = max(level, operation.certainty - 1)
+        if level > ledger.taken and source >= REACHED and not operation.carries:
+            level = 0  # it stands in what the user pointed to, for use with what they pointed to
         if level:
             return level + 1
-        return int(self._ledger.held > 0 and (self._effect.leaves or bool(operation.carries)))
+        return int(ledger.held > 0 and (self._effect.leaves or bool(operation.carries)))
 
 
 def _level(effect: Effect, dimension: str) -> str:
@@ -365,7 +410,9 @@ def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) 
         return
     targets = {one.target for one in operations}
     texts = [value for value in call.args.values() if isinstance(value, str)]
-    found = [address for text in texts if len(text) > _SHORT_TEXT or " " in text for address in addresses_in(text)]
+    found = [
+        address for text in texts if len(text) > _SHORT_TEXT or " " in text for address in addresses_in(text)
+    ]
     for address in list(dict.fromkeys(found))[:MAX_LINKS]:
         if address not in targets:
             yield Operation(outward.action, address, "host", note=f"point the reader to {address}")
@@ -394,9 +441,27 @@ def _pointed(ledger: Ledger, sources: Iterable[str], words: tuple[str, ...]) -> 
             delegated.update(dict.fromkeys(("*",) if one.whole else one.actions))
         if found or (value and request.said(value)):
             pointed = 2
-        elif value and pointed == 0 and any(place.text.pointed and not place.speaks for place in ledger.places(value)):
+        elif (
+            value
+            and pointed == 0
+            and any(place.text.pointed and not place.speaks for place in ledger.places(value))
+        ):
             pointed = 1
     return pointed, tuple(delegated)
+
+
+def _plain_path(path: str) -> str:
+    return path.removeprefix("./")
+
+
+def _source_of(best: Place, action: str) -> int:
+    """Return who vouches for a value by the best place where it stands."""
+    text = best.text
+    if text.integrity == RECORD:
+        return RECORDED if best.field in {DATA, IDENTITY} and not best.speaks else UNTRUSTED
+    if "*" in text.delegated or action in text.delegated:
+        return DELEGATED
+    return (UNTRUSTED, REACHED, POINTED)[text.pointed]
 
 
 def _level_of(ledger: Ledger, path: str) -> int:
@@ -410,7 +475,11 @@ def _kind_of_path(path: str) -> int:
         return TEMPORARY
     if _SYSTEM.match(lower):
         return SYSTEM
-    return ELSEWHERE if lower.startswith(("/", "~", "..", "$home", "%userprofile%")) or lower[1:3] in {":\\", ":/"} else PROJECT
+    return (
+        ELSEWHERE
+        if lower.startswith(("/", "~", "..", "$home", "%userprofile%")) or lower[1:3] in {":\\", ":/"}
+        else PROJECT
+    )
 
 
 def _object_words(tool: str) -> tuple[str, ...]:

@@ -27,6 +27,8 @@ MAX_TEXT = 64 * 1024
 MAX_NESTING = 8
 """Deeper texts within texts are not read."""
 _BUDGET = 4 * MAX_TEXT
+"""What may be done for one call, in units of a quarter of a microsecond on a usual machine."""
+_PRICE_OF_TEXT = 200
 _MAX_REASONS = 12
 _MAX_DESTINATIONS = 16
 _MAX_OPERANDS = 64
@@ -372,12 +374,12 @@ class Reading(Recorder):
     def enter(self, characters: int) -> None:
         """Go one level deeper and pay for the text read there."""
         self.depth += 1
-        self.pay(characters)
+        self.pay(characters + _PRICE_OF_TEXT)
         if self.depth > MAX_NESTING:
             raise UnreadableError(f"more than {MAX_NESTING} texts within texts")
 
     def pay(self, characters: int) -> None:
-        """Account for characters to be read."""
+        """Account for work, or for as many characters to be read."""
         self.budget -= characters
         if self.budget < 0:
             raise UnreadableError("too much text has to be read")

@@ -195,13 +195,14 @@ class CallEntry:
 class Calls:
     """The entries of one language, found by the name of what is called."""
 
-    __slots__ = ("_exact", "_folded", "_found", "_methods", "_prefixes", "modules")
+    __slots__ = ("_endings", "_exact", "_folded", "_found", "_methods", "_prefixes", "modules")
 
     def __init__(self, entries: Iterable[CallEntry], language: str) -> None:
         self._folded = language in _FOLDED_CASE
         self._exact: dict[str, CallEntry] = {}
         self._methods: dict[str, CallEntry] = {}
         self._prefixes: dict[str, CallEntry] = {}
+        self._endings: dict[str, list[CallEntry]] = {}
         self._found: dict[str, tuple[CallEntry, ...]] = {}
         for entry in entries:
             for name in entry.names:
@@ -241,6 +242,14 @@ class Calls:
                 self._found.clear()
             self._found[name] = found
         return found
+
+    def ending(self, last: str) -> tuple[CallEntry, ...]:
+        """Return what is known of all functions and methods whose name ends with this part."""
+        if not self._endings:
+            for table in (self._exact, self._methods):
+                for name, entry in table.items():
+                    self._endings.setdefault(name.rpartition(".")[2], []).append(entry)
+        return tuple(self._endings.get(last.lower() if self._folded else last, ()))
 
     def acting(self, name: str) -> list[CallEntry]:
         """Return what is known of a full name, without what only computes."""

@@ -29,6 +29,7 @@ from safetydrift.effects.catalogue.places import Deletions, HostsEntry, PlaceEnt
 from safetydrift.effects.catalogue.plain import Entry, copy_plain, table, texts
 from safetydrift.effects.catalogue.rules import ProgramRule, ProgramRules, TransferRule
 from safetydrift.effects.catalogue.scales import Scales
+from safetydrift.effects.catalogue.statements import Statements
 from safetydrift.effects.catalogue.tables import TableEntry, Tables
 from safetydrift.errors import CatalogueError
 
@@ -102,6 +103,8 @@ class Catalogue:
         What the shell itself does.
     tables
         What the names of tables and columns tell.
+    statements
+        What statements of SQL do.
     content
         What texts may hold.
     """
@@ -134,6 +137,7 @@ class Catalogue:
         "rules",
         "scales",
         "shell",
+        "statements",
         "tables",
         "tools",
         "version",
@@ -184,6 +188,7 @@ class Catalogue:
         self.marks = tuple([MarkEntry(part) for part in _parts(whole, "instructions")])
         self.tables = Tables([TableEntry(part, scales) for part in _parts(whole, "tables")])
         self.calls = tables_of_calls(_parts(whole, "calls"), scales, LANGUAGES)
+        self.statements = Statements(whole.part("sql") if "sql" in self._definition else None)
         self.content = Content(whole.part("content") if "content" in self._definition else None, scales)
         whole.done()
 

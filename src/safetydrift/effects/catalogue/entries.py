@@ -365,10 +365,10 @@ class ProgramCase:
 
     __slots__ = ("first", "kinds", "lacks", "leaves", "note", "paths", "ranks", "skip", "words", "wraps")
 
-    def __init__(self, entry: Entry, scales: Scales) -> None:
-        self.first = Globs(entry.texts("first"))
-        self.words = Globs(entry.texts("words"))
-        self.lacks = Globs(entry.texts("lacks"))
+    def __init__(self, entry: Entry, scales: Scales, *, folds: bool = False) -> None:
+        self.first = Globs(entry.texts("first"), fold=folds)
+        self.words = Globs(entry.texts("words"), fold=folds)
+        self.lacks = Globs(entry.texts("lacks"), fold=folds)
         if not self.first and not self.words and not self.lacks:
             raise CatalogueError(f"{entry.where}: lacks 'first', 'words' or 'lacks'")
         self.paths = None if entry.get("paths") is None else known_paths(entry)
@@ -395,9 +395,9 @@ class CodeOption:
         The language of the code.
     """
 
-    __slots__ = ("_marks", "language", "options", "words")
+    __slots__ = ("_marks", "_whole", "language", "options", "words")
 
-    def __init__(self, entry: Entry, languages: Collection[str]) -> None:
+    def __init__(self, entry: Entry, languages: Collection[str], *, folds: bool = False) -> None:
         options, words = entry.texts("options"), entry.texts("words")
         if not options and not words:
             raise CatalogueError(f"{entry.where}: lacks 'options' or 'words'")
@@ -406,7 +406,8 @@ class CodeOption:
             raise CatalogueError(
                 f"{entry.where}: {wrong[0]!r} has to end with a '*' that stands for the code"
             )
-        self.options, self.words = Globs(options), Globs(words)
+        self.options, self.words = Globs(options, fold=folds), Globs(words, fold=folds)
+        self._whole = folds
         # The text before the code, by which it is found in a word that matches.
         self._marks = tuple([word.rstrip("*").rpartition("*")[2] for word in words])
         self.language = known_language(entry, languages, required=True)
@@ -424,8 +425,8 @@ class CodeOption:
         if len(word) < 2 or word[0] != "-" or not self.options:  # noqa: PLR2004
             return None
         following = words[at + 1] if at + 1 < len(words) else None
-        if word in self.options:
-            return following
+        if word in self.options or self._whole:
+            return following if word in self.options else None
         option, equals, _ = word.partition("=")
         if word[1] == "-":
             return _tail(word, len(option) + 1) if equals and option in self.options else None
@@ -447,6 +448,9 @@ class ProgramEntry:
     ----------
     names
         Program names without directory.
+    folds
+        Whether the case of letters does not count, neither in the names nor in what the program is given; its options
+        are then never glued to their values.
     ranks
         The effect when no case holds; of a program that wraps another, its effect when it wraps nothing.
     paths
@@ -495,6 +499,7 @@ class ProgramEntry:
         "code",
         "evaluates",
         "executes",
+        "folds",
         "hosts",
         "kinds",
         "language",
@@ -524,7 +529,8 @@ class ProgramEntry:
         self.skip = entry.count("skip")
         self.skip_unless = Globs(entry.texts("skip_unless"))
         self.wraps = entry.flag("wraps")
-        self.code = tuple([CodeOption(part, languages) for part in entry.parts("code")])
+        self.folds = entry.flag("folds")
+        self.code = tuple([CodeOption(part, languages, folds=self.folds) for part in entry.parts("code")])
         self.language = known_language(entry, languages)
         self.operand_code = entry.flag("operand_code")
         self.hosts = entry.text("hosts")
@@ -538,7 +544,7 @@ class ProgramEntry:
         self.stdin = entry.text("stdin")
         if self.stdin not in {"", "code", "operands", "words"}:
             raise CatalogueError(f"{entry.where}: stdin is 'code', 'operands' or 'words', got {self.stdin!r}")
-        self.cases = tuple([ProgramCase(part, scales) for part in entry.parts("cases")])
+        self.cases = tuple([ProgramCase(part, scales, folds=self.folds) for part in entry.parts("cases")])
         self.note = entry.text("note")
         entry.done()
 

@@ -8,6 +8,7 @@ all the rest: 20 ms against less than 1.
 from __future__ import annotations
 
 import sys
+import warnings
 from functools import cache
 from importlib import import_module
 from importlib.machinery import PathFinder
@@ -15,11 +16,13 @@ from threading import Lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
+    from typing import Any
 
     from tree_sitter import Language, Parser
 
-_LOADING = Lock()
+_LOADING, _QUIET = Lock(), Lock()
 
 
 @cache
@@ -45,12 +48,12 @@ def binding(package: str) -> ModuleType:
 
 
 def parser(package: str) -> Parser:
-    """Return a new parser for the grammar of a package.
+    """Return a new parser for the grammar of a package; one of several is named behind a colon.
 
     Raises
     ------
     ImportError
-        If the package is not installed.
+        If the package is not installed, or made for another version of the library.
     """
     # Loaded twice, by two threads, a binding would not take the grammars of its twin for grammars.
     with _LOADING:
@@ -60,5 +63,19 @@ def parser(package: str) -> Parser:
 
 @cache
 def _grammar(package: str) -> Language:
-    language: Language = binding("tree_sitter").Language(binding(package).language())
+    name, _, function = package.partition(":")
+    try:
+        # Some packages still hand their grammar over as a number, which the library warns of.
+        language: Language = quietly(
+            binding("tree_sitter").Language, getattr(binding(name), function or "language")()
+        )
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ImportError(f"the grammar {package} does not fit: {error}") from error
     return language
+
+
+def quietly(function: Callable[..., Any], *arguments: object) -> Any:
+    """Return what a function gives, without its warnings; the filters belong to the whole process."""
+    with _QUIET, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return function(*arguments)

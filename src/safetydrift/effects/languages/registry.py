@@ -17,12 +17,11 @@ _WHERE = {
     "shell": "shell.commands:read_shell",
     "cmd": "shell.commands:read_cmd",
     "python": "python:read_python",
-    "javascript": "javascript:read_javascript",
     "sql": "sql:read_sql",
     "http": "http:read_http",
-    **dict.fromkeys(
-        ("perl", "ruby", "php", "lua", "awk", "r", "tcl", "groovy", "powershell"), "scripts:read_script"
-    ),
+    "awk": "awk:read_awk",
+    **dict.fromkeys(("javascript", "perl", "ruby", "php", "lua", "powershell"), "scripts:read_script"),
+    **dict.fromkeys(("r", "tcl", "groovy"), "scripts:unread"),
 }
 
 
@@ -39,10 +38,10 @@ class Readers:
         if reader is None:
             module, _, name = _WHERE[language].partition(":")
             reader = getattr(import_module(f"safetydrift.effects.languages.{module}"), name)
-            if module == "scripts":
+            if name in {"read_script", "unread"}:
                 reader = reader(language)
             if language == "powershell":
-                reader = import_module("safetydrift.effects.languages.powershell").with_programs(reader)
+                reader = import_module("safetydrift.effects.languages.powershell").with_phrases(reader)
             self._loaded[language] = reader
         return reader
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tree_sitter import Node
 
-MAX_READ = 400
+MAX_READ = 200
 """So many times a grammar may read a text, on the average of its pieces."""
 _PIECE = 4096
 _BUFFERS: list[bytearray] = []

@@ -2,164 +2,102 @@
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from collections.abc import Sequence
+
+from msgspec import Struct, field
+
+from safetydrift.effects.languages.code.values import UNKNOWN
 
 
-class Expression:
-    """Something with a value.
+class Expression(Struct, eq=False, kw_only=True):
+    """Something with a value: `values` are those it may have, once they have been worked out."""
 
-    Attributes
-    ----------
-    values
-        The values it may have, once they have been worked out.
-    """
-
-    __slots__ = ("values",)
-
-    def __init__(self) -> None:
-        self.values: tuple[object, ...] | None = None
+    values: tuple[object, ...] | None = None
 
 
-class Constant(Expression):
+class Constant(Expression, eq=False):
     """A constant: a text (bytes count as text), a number, a truth value, or None."""
 
-    __slots__ = ()
-
-    def __init__(self, value: object) -> None:
-        self.values = (value,)
+    value: object
 
 
-class Reference(Expression):
+class Reference(Expression, eq=False):
     """Something of a library that an import has brought in."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.values = None
-        self.name = name
+    name: str
 
 
-class Name(Expression):
+class Name(Expression, eq=False):
     """A variable, or something global."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.values = None
-        self.name = name
+    name: str
 
 
-class Attribute(Expression):
+class Attribute(Expression, eq=False):
     """A part of something: ``base.name``."""
 
-    __slots__ = ("base", "name")
-
-    def __init__(self, base: Expression, name: str) -> None:
-        self.values = None
-        self.base, self.name = base, name
+    base: Expression
+    name: str
 
 
-class Index(Expression):
+class Index(Expression, eq=False):
     """An item of something: ``base[key]``."""
 
-    __slots__ = ("base", "key")
-
-    def __init__(self, base: Expression, key: Expression) -> None:
-        self.values = None
-        self.base, self.key = base, key
+    base: Expression
+    key: Expression
 
 
-class Call(Expression):
+class Call(Expression, eq=False):
     """A call, with its arguments by place and by name."""
 
-    __slots__ = ("arguments", "callee", "keywords")
-
-    def __init__(
-        self,
-        callee: Expression,
-        arguments: Sequence[Expression],
-        keywords: dict[str, Expression] | None = None,
-    ) -> None:
-        self.values = None
-        self.callee, self.arguments, self.keywords = callee, arguments, keywords or {}
+    callee: Expression
+    arguments: Sequence[Expression]
+    keywords: dict[str, Expression] = field(default_factory=dict)
 
 
-class Joined(Expression):
+class Joined(Expression, eq=False):
     """Texts or lists one after the other; between paths, with a slash."""
 
-    __slots__ = ("between", "parts")
-
-    def __init__(self, parts: Sequence[Expression], between: str = "") -> None:
-        self.values = None
-        self.parts, self.between = parts, between
+    parts: Sequence[Expression]
+    between: str = ""
 
 
-class Formatted(Expression):
+class Formatted(Expression, eq=False):
     """A template with signs of the ``%`` family, and what is put into it."""
 
-    __slots__ = ("given", "template")
-
-    def __init__(self, template: Expression, given: Sequence[Expression]) -> None:
-        self.values = None
-        self.template, self.given = template, given
+    template: Expression
+    given: Sequence[Expression]
 
 
-class Items(Expression):
+class Items(Expression, eq=False):
     """A list."""
 
-    __slots__ = ("items",)
-
-    def __init__(self, items: Sequence[Expression]) -> None:
-        self.values = None
-        self.items = items
+    items: Sequence[Expression]
 
 
-class Table(Expression):
+class Table(Expression, eq=False):
     """A table by key; what has no constant key goes by the key ``""``."""
 
-    __slots__ = ("items",)
-
-    def __init__(self, items: dict[str, Expression]) -> None:
-        self.values = None
-        self.items = items
+    items: dict[str, Expression]
 
 
-class Choice(Expression):
+class Choice(Expression, eq=False):
     """One of several."""
 
-    __slots__ = ("options",)
-
-    def __init__(self, options: Sequence[Expression]) -> None:
-        self.values = None
-        self.options = options
+    options: Sequence[Expression]
 
 
-class Element(Expression):
+class Element(Expression, eq=False):
     """Some item of a list."""
 
-    __slots__ = ("base",)
-
-    def __init__(self, base: Expression) -> None:
-        self.values = None
-        self.base = base
+    base: Expression
 
 
-class Routine(Expression):
+class Routine(Expression, eq=False):
     """A function written where it is used, with the values it may return."""
 
-    __slots__ = ("returns",)
-
-    def __init__(self, returns: Expression) -> None:
-        self.values = None
-        self.returns = returns
+    returns: Expression
 
 
-class Opaque(Expression):
-    """Something of which nothing is known."""
-
-    __slots__ = ()
-
-
-OPAQUE = Opaque()
+OPAQUE = Expression(values=(UNKNOWN,))
+"""Something of which nothing is known."""

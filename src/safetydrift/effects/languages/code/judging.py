@@ -5,13 +5,13 @@ from __future__ import annotations
 from safetydrift.effects.catalogue.calls import ASKS, OPENS
 from safetydrift.effects.languages.addresses import host_of
 from safetydrift.effects.languages.code.expressions import Call, Constant, Index, Name
-from safetydrift.effects.languages.code.program import Method
 from safetydrift.effects.languages.code.values import (
     HOLE,
     UNKNOWN,
     Function,
     Keyed,
     Library,
+    Method,
     Several,
     as_text,
     command_line,

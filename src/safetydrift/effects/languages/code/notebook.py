@@ -10,7 +10,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from safetydrift.effects.reading import Reading
 
-_COMMAND = re.compile(r"^([ \t]*)(?:([\w.\[\]\"', ]+?)[ \t]*=[ \t]*)?(!!?|%%?)[ \t]*(\S.*)$", re.MULTILINE)
+_COMMAND = re.compile(
+    r"([ \t]*)(?:([\w.\[\]\"',][\w.\[\]\"', ]{0,99}?)[ \t]{0,9}=[ \t]{0,9})?+(!!?|%%?)[ \t]*(\S.*)"
+)
 _SHELLS = frozenset(("bash", "sh", "script", "system", "sx", "!", "zsh", "cmd"))
 _PROGRAMS = frozenset(("pip", "conda", "mamba", "uv", "cp", "mv", "rm", "mkdir", "rmdir", "cat", "ls", "git"))
 _OF_PYTHON = frozenset(("time", "timeit", "capture", "prun", "debug", "python", "python3", "pypy"))
@@ -22,27 +24,8 @@ _LANGUAGES = {
     "R": "r",
     "sql": "sql",
 }
-_IDLE = frozenset(
-    (
-        "autoreload",
-        "cd",
-        "config",
-        "html",
-        "HTML",
-        "latex",
-        "load_ext",
-        "lsmagic",
-        "markdown",
-        "matplotlib",
-        "precision",
-        "pwd",
-        "reload_ext",
-        "reset",
-        "svg",
-        "who",
-        "whos",
-        "xmode",
-    )
+_IDLE = re.compile(
+    r"autoreload|cd|config|html|HTML|latex|load_ext|lsmagic|markdown|matplotlib|precision|pwd|reload_ext|reset|svg|whos?|xmode"
 )
 
 
@@ -62,7 +45,7 @@ def cell_program(reading: Reading, text: str) -> str:
         reading.writes(rest.split()[-1] if rest.split() else "")
     elif name in _OF_PYTHON:
         return f"{rest}\n{body}" if name == "timeit" and not rest.startswith("-") else body
-    elif name not in _IDLE:
+    elif not _IDLE.fullmatch(name):
         reading.act("runs", f"runs the cell command %%{name[:40]}")
         return body
     return ""
@@ -70,24 +53,23 @@ def cell_program(reading: Reading, text: str) -> str:
 
 def without_commands(reading: Reading, text: str) -> tuple[str, int]:
     """Add what the lines do that are commands of the notebook; return the text without them and their number."""
-    commands = [
-        match for match in _COMMAND.finditer(text) if not match[2] or match[3] in {"!", "!!", "%"} or match[1]
-    ]
-    for match in commands:
-        _command(reading, match[3], match[4])
-    plain = _COMMAND.sub(lambda match: match[1] + (f"{match[2]} = None" if match[2] else "pass"), text)
-    return plain, len(commands)
+    lines = text.split("\n")
+    found = 0
+    for at, line in enumerate(lines):
+        match = _COMMAND.match(line) if "!" in line or "%" in line else None
+        if match is not None and (not match[2] or match[3] != "%%"):
+            found += 1
+            lines[at] = match[1] + (f"{match[2]} = None" if match[2] else "pass")
+            _command(reading, match[3], match[4])
+    return "\n".join(lines), found
 
 
 def _command(reading: Reading, sign: str, command: str) -> None:
-    if sign in {"!", "!!"}:
-        _nested(reading, "shell", command)
-        return
     name, _, rest = command.partition(" ")
-    if name in _SHELLS:
-        _nested(reading, "shell", rest)
-    elif name in _PROGRAMS:
+    if sign in {"!", "!!"} or name in _PROGRAMS:
         _nested(reading, "shell", command)
+    elif name in _SHELLS:
+        _nested(reading, "shell", rest)
     elif name in _OF_PYTHON:
         _nested(reading, "python", rest)
     elif name in {"env", "set_env"}:
@@ -95,7 +77,7 @@ def _command(reading: Reading, sign: str, command: str) -> None:
             reading.names(rest.strip() or "environ")
     elif name in {"run", "load"}:
         reading.act("runs", f"runs the file {rest.strip()[:60]}")
-    elif name not in _IDLE:
+    elif not _IDLE.fullmatch(name):
         reading.act("runs", f"runs the command %{name[:40]}")
 
 

@@ -6,11 +6,17 @@ function counts as run; so a value is a set of possible ones, and the sets err t
 
 from __future__ import annotations
 
+from collections import defaultdict
+from contextlib import contextmanager
+from itertools import chain, islice
+from typing import TYPE_CHECKING
+
 from safetydrift.effects.languages.code.expressions import (
     OPAQUE,
     Attribute,
     Call,
     Choice,
+    Constant,
     Element,
     Expression,
     Formatted,
@@ -18,7 +24,6 @@ from safetydrift.effects.languages.code.expressions import (
     Items,
     Joined,
     Name,
-    Opaque,
     Reference,
     Routine,
     Table,
@@ -29,6 +34,7 @@ from safetydrift.effects.languages.code.values import (
     Function,
     Keyed,
     Library,
+    Method,
     Several,
     Unknown,
     as_text,
@@ -36,9 +42,8 @@ from safetydrift.effects.languages.code.values import (
 )
 from safetydrift.effects.reading import UnreadableError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from typing import ClassVar
 
     from safetydrift.effects.catalogue.calls import Calls
@@ -49,9 +54,10 @@ _MAX_CHOICES = 8
 """More values than this of one expression are not followed together with those of others."""
 _MAX_VALUES = 64
 _MAX_ITEMS = 256
-_MAX_STEPS = 100_000
 _MAX_NAME = 200
 _MAX_DEPTH = 120
+_PRICE = 4
+_CHARACTERS_A_UNIT = 64
 _UNKNOWN: Values = (UNKNOWN,)
 
 
@@ -66,6 +72,8 @@ class Program:
         What names stand for that the text uses without saying so, having said it earlier perhaps.
     roots
         Names of the global object itself, whose parts are the global names (``window``, ``builtins``).
+    pay
+        Accounts for work, see `Reading.pay`.
 
     Attributes
     ----------
@@ -75,83 +83,49 @@ class Program:
         The modules that are imported.
     everything
         The modules all of whose names are imported.
+    bound, added, grown, returned
+        By name: what is assigned to it (to the part of some object behind a dot), what is added to the list, put to
+        the end of the text, and returned by the function of that name.
     """
 
-    __slots__ = (
-        "_added",
-        "_bound",
-        "_depth",
-        "_grown",
-        "_known",
-        "_open",
-        "_parameters",
-        "_returned",
-        "_steps",
-        "_unbound",
-        "_unfinished",
-        "aliases",
-        "called",
-        "calls",
-        "everything",
-        "imported",
-        "mentioned",
-        "roots",
-    )
-
     def __init__(
-        self, calls: Calls, roots: frozenset[str] = frozenset(), aliases: Mapping[str, str] | None = None
+        self,
+        calls: Calls,
+        roots: frozenset[str] = frozenset(),
+        aliases: Mapping[str, str] | None = None,
+        *,
+        pay: Callable[[int], None],
     ) -> None:
-        self.calls, self.roots, self.aliases = calls, roots, aliases or {}
+        self.calls, self.roots, self.aliases, self.pay = calls, roots, aliases or {}, pay
         self.called: list[Call] = []
         self.mentioned: list[Expression] = []
         self.everything: list[str] = []
         self.imported: list[str] = []
-        self._bound: dict[str, list[Expression]] = {}
-        self._added: dict[str, list[Expression]] = {}
-        self._grown: dict[str, list[Expression]] = {}
-        self._parameters: dict[str, list[Sequence[str]]] = {}
-        self._returned: dict[str, list[Expression]] = {}
+        self.bound: defaultdict[str, list[Expression]] = defaultdict(list)
+        self.added: defaultdict[str, list[Expression]] = defaultdict(list)
+        self.grown: defaultdict[str, list[Expression]] = defaultdict(list)
+        self.returned: defaultdict[str, list[Expression]] = defaultdict(list)
+        self._parameters: defaultdict[str, dict[tuple[str, ...], None]] = defaultdict(dict)
         self._known: dict[str, Values] = {}
         self._open: set[str] = set()
         self._unbound: set[str] = set()
         self._unfinished: set[str] = set()
-        self._steps = _MAX_STEPS
         self._depth = 0
 
     # -- filled by the reader -----------------------------------------------------------------------------
 
-    def bind(self, name: str, value: Expression) -> None:
-        """Note that a name may have a value; an attribute of some object goes by its name after a dot."""
-        self._bound.setdefault(name, []).append(value)
-
-    def add(self, name: str, value: Expression) -> None:
-        """Note that a list of some name gets further items."""
-        self._added.setdefault(name, []).append(value)
-
-    def grow(self, name: str, value: Expression) -> None:
-        """Note that something is put to the end of what a name stands for."""
-        self._grown.setdefault(name, []).append(value)
-
     def routine(self, name: str, parameters: Sequence[str]) -> None:
         """Note a function of the text with its parameters."""
-        self._parameters.setdefault(name, []).append(parameters)
+        self._parameters[name][tuple(parameters)] = None
 
     def parameters(self, names: Iterable[str]) -> None:
         """Note the parameters of any function: they are none of the global names."""
         self._unbound.update(names)
 
-    def returns(self, name: str, value: Expression) -> None:
-        """Note what a function of the text may return."""
-        self._returned.setdefault(name, []).append(value)
-
     def call(self, call: Call) -> Call:
         """Note a call."""
         self.called.append(call)
         return call
-
-    def mention(self, expression: Expression) -> None:
-        """Note a name, part or item that is used as a value."""
-        self.mentioned.append(expression)
 
     def connect(self) -> None:
         """Let the parameters of the text's own functions stand for what they are called with."""
@@ -160,19 +134,18 @@ class Program:
             if isinstance(callee, Name | Attribute):
                 for parameters in self._parameters.get(callee.name, ()):
                     self._hand_over(call, parameters)
-        for name in self._unbound.difference(self._bound):
-            self.bind(name, OPAQUE)
+        for name in self._unbound.difference(self.bound):
+            self.bound[name].append(OPAQUE)
 
     def _hand_over(self, call: Call, parameters: Sequence[str]) -> None:
-        for name, value in zip(parameters, call.arguments, strict=False):
-            self.bind(name, value)
-        for name, value in call.keywords.items():
-            if name in parameters:
-                self.bind(name, value)
+        self.pay(_PRICE * (len(call.arguments) + len(call.keywords)))
+        named = [pair for pair in call.keywords.items() if pair[0] in parameters]
+        for name, value in chain(zip(parameters, call.arguments, strict=False), named):
+            self.bound[name].append(value)
 
     def is_own(self, name: str) -> bool:
         """Return whether the text itself says what a name stands for."""
-        return name in self._bound or name in self._parameters or name in self._grown
+        return name in self.bound or name in self._parameters or name in self.grown
 
     # -- values -------------------------------------------------------------------------------------------
 
@@ -186,15 +159,35 @@ class Program:
         """
         if expression.values is not None:
             return expression.values
-        self._steps -= 1
+        self.pay(_PRICE)
         self._depth += 1
-        if self._steps < 0 or self._depth > _MAX_DEPTH:
-            raise UnreadableError("its values are too many or too deeply nested to be told")
+        if self._depth > _MAX_DEPTH:
+            raise UnreadableError("its values are too deeply nested to be told")
         values = _distinct(self._evaluators[type(expression)](self, expression))
         self._depth -= 1
         if not self._unfinished:
             expression.values = values
         return values
+
+    def _all(self, expressions: Iterable[Expression]) -> Values:
+        """Return the values that any of several expressions may have, the first ones if they are many."""
+        values: Values = ()
+        for expression in expressions:
+            values += self.values(expression)
+            if len(values) > _MAX_VALUES:
+                return (*values[:_MAX_VALUES], UNKNOWN)
+        return values
+
+    @contextmanager
+    def _within(self, name: str) -> Iterator[None]:
+        """Keep in mind that a name is being worked out: what depends on it meanwhile is not known for good."""
+        self._open.add(name)
+        yield
+        self._open.discard(name)
+        self._unfinished.discard(name)
+
+    def _constant(self, expression: Constant) -> Values:
+        return (expression.value,)
 
     def _name(self, expression: Name) -> Values:
         values = self._known.get(expression.name)
@@ -206,60 +199,43 @@ class Program:
 
     def _told(self, name: str) -> Values:
         """Return everything that a name is ever assigned."""
+        builtin = (Library(name),) if self.calls.is_builtin(name) else ()
         if name in self._open:
             self._unfinished.add(name)
-            return (Library(name), UNKNOWN) if self.calls.is_builtin(name) else _UNKNOWN
-        if name not in self._bound and name not in self._grown:
+            return (*builtin, UNKNOWN)
+        if name not in self.bound and name not in self.grown:
             return self._foreign(name)
-        self._open.add(name)
-        values: Values = ()
-        for value in self._bound.get(name, ()):
-            values += self.values(value)
-            if len(values) > _MAX_VALUES:
-                values = (*values[:_MAX_VALUES], UNKNOWN)
-                break
-        self._open.discard(name)
-        self._unfinished.discard(name)
-        if name in self._grown:
-            values = self._longer(name, values)
-        if name in self._added:
-            values = tuple([self._lengthened(value, name) for value in values])
-        if self.calls.is_builtin(name):
-            # Perhaps what the text assigns to this name stands elsewhere, or is never assigned.
-            values += (Library(name),)
-        return values
+        with self._within(name):
+            values = self._all(self.bound.get(name, ()))
+            if name in self.grown:
+                values += self._longer(self.grown[name], values)
+            if name in self.added:
+                values = tuple([self._lengthened(value, self.added[name]) for value in values])
+        # Perhaps what the text assigns to this name stands elsewhere, or is never assigned.
+        return values + builtin
 
-    def _longer(self, name: str, values: Values) -> Values:
-        """Return values as they are, and with everything at their end that is ever put there."""
-        self._open.add(name)
-        grown = self._grown[name]
-        further = self._combinations(grown[:_MAX_VALUES] + [OPAQUE] * (len(grown) > _MAX_VALUES))
-        self._open.discard(name)
-        self._unfinished.discard(name)
-        return values + tuple(
-            [
-                joined([value, *parts])
-                for value in values[:_MAX_CHOICES]
-                for parts in further
-                if isinstance(value, str | Several)
-            ]
-        )
+    def _longer(self, grown: Sequence[Expression], values: Values) -> Values:
+        """Return values with everything at their end that is ever put there."""
+        further = self._combinations([*grown[:_MAX_VALUES], *[OPAQUE] * (len(grown) > _MAX_VALUES)])
+        texts = [value for value in values[:_MAX_CHOICES] if isinstance(value, str | Several)]
+        return tuple([self._put_together([value, *parts]) for value in texts for parts in further])
 
-    def _lengthened(self, value: object, name: str) -> object:
-        if not isinstance(value, Several | Keyed) or name in self._open:
+    def _put_together(self, parts: list[object], between: str = "") -> object:
+        self.pay(sum(len(part) for part in parts if isinstance(part, str)) // _CHARACTERS_A_UNIT)
+        return joined(parts, between)
+
+    def _lengthened(self, value: object, added: Sequence[Expression]) -> object:
+        """Return a list or table with what is added to it anywhere."""
+        if not isinstance(value, Several | Keyed):
             return value
-        self._open.add(name)
-        further = [self.values(item) for item in self._added[name][:_MAX_ITEMS]]
-        self._open.discard(name)
+        further = [self.values(item) for item in added[:_MAX_ITEMS]]
         if isinstance(value, Keyed):
-            return Keyed(value.items | {"": tuple([item for items in further for item in items])})
-        more = value.open_ended or len(self._added[name]) > _MAX_ITEMS
-        return Several([*value.items, *further], open_ended=more)
+            return Keyed(value.items | {"": tuple(chain.from_iterable(further))})
+        return Several([*value.items, *further], value.open_ended or len(added) > _MAX_ITEMS)
 
     def _foreign(self, name: str) -> Values:
         if name in self._parameters:
-            returned = self._returned.get(name)
-            return (Library(name),) if returned is None else (Library(name), UNKNOWN)
+            return (Library(name), UNKNOWN) if name in self.returned else (Library(name),)
         for module in self.everything:
             if self.calls.exact(f"{module}.{name}") is not None:
                 return (Library(f"{module}.{name}"),)
@@ -270,18 +246,11 @@ class Program:
 
     def _attribute(self, expression: Attribute) -> Values:
         own = "." + expression.name
-        is_own = own in self._bound and own not in self._open
-        values: Values = ()
-        for base in self.values(expression.base):
-            part = self._part(base, expression.name)
-            if not is_own or self._is_catalogued(part):
-                values += (part,)
-        if is_own:
-            self._open.add(own)
-            for value in self._bound[own]:
-                values += self.values(value)
-            self._open.discard(own)
-        return values
+        parts = [self._part(base, expression.name) for base in self.values(expression.base)]
+        if own not in self.bound or own in self._open:
+            return tuple(parts)
+        with self._within(own):
+            return (*filter(self._is_catalogued, parts), *self._all(self.bound[own]))
 
     def _part(self, base: object, name: str) -> object:
         if isinstance(base, Library):
@@ -297,17 +266,14 @@ class Program:
 
     def _index(self, expression: Index) -> Values:
         keys = self.values(expression.key)
-        values: Values = ()
-        for base in self.values(expression.base):
-            values += self._item(base, keys)
-        return values
-
-    def _item(self, base: object, keys: Values) -> Values:
         key = keys[0] if len(keys) == 1 else UNKNOWN
+        return tuple(chain.from_iterable(self._item(base, key) for base in self.values(expression.base)))
+
+    def _item(self, base: object, key: object) -> Values:
         if isinstance(base, Keyed):
             if isinstance(key, str) and key in base.items:
                 return base.items[key]
-            return (UNKNOWN, *[value for values in base.items.values() for value in values])
+            return (UNKNOWN, *chain.from_iterable(base.items.values()))
         if isinstance(base, Several):
             exact = isinstance(key, int) and -len(base.items) <= key < len(base.items) and not base.open_ended
             return base.items[key] if exact and isinstance(key, int) else _elements(base)
@@ -318,42 +284,31 @@ class Program:
         return (self._part(base, key), item) if named and isinstance(key, str) else (item,)
 
     def _call(self, expression: Call) -> Values:
-        callee_name = expression.callee.name if isinstance(expression.callee, Name | Attribute) else ""
-        returned = self._returned.get(callee_name, ())
+        name = expression.callee.name if isinstance(expression.callee, Name | Attribute) else ""
+        returned = self.returned.get(name, ())
         values: Values = ()
         for callee in self.values(expression.callee):
             if not returned or isinstance(callee, Function) or self._is_catalogued(callee):
                 values += self._result(callee, expression)
-        for value in returned:
-            values += self._once(f"{callee_name}()", value)
-        return values
+        if not returned:
+            return values
+        if f"{name}()" in self._open:
+            self._unfinished.add(f"{name}()")
+            return (*values, UNKNOWN)
+        with self._within(f"{name}()"):
+            return values + self._all(returned)
 
     def _is_catalogued(self, value: object) -> bool:
         return isinstance(value, Library) and value.name.partition(".")[0] in self.calls.modules
 
-    def _once(self, name: str, value: Expression) -> Values:
-        """Evaluate what a function returns, unless that is what is being done already."""
-        if name in self._open:
-            self._unfinished.add(name)
-            return _UNKNOWN
-        self._open.add(name)
-        values = self.values(value)
-        self._open.discard(name)
-        self._unfinished.discard(name)
-        return values
-
     def _result(self, callee: object, call: Call) -> Values:
         if isinstance(callee, Function):
             return callee.returns
-        receiver: object = UNKNOWN
-        if isinstance(callee, Method):
-            receiver = callee.base
-            entry = self.calls.method(callee.name)
-        elif isinstance(callee, Library):
-            found = self.calls.find(callee.name)
-            entry = found[0] if found else None
-        else:
+        if not isinstance(callee, Method | Library):
             return _UNKNOWN
+        receiver = callee.base if isinstance(callee, Method) else UNKNOWN
+        found = self.calls.find(callee.name) if isinstance(callee, Library) else ()
+        entry = self.calls.method(callee.name) if isinstance(callee, Method) else next(iter(found), None)
         if entry is not None and entry.folds:
             return self._folded(entry.folds, receiver, call)
         return (Library(callee.name, made=True),) if isinstance(callee, Library) else _UNKNOWN
@@ -361,12 +316,18 @@ class Program:
     def _folded(self, name: str, receiver: object, call: Call) -> Values:
         if name == "same" and isinstance(receiver, Unknown) and not call.arguments:
             return _UNKNOWN
-        return tuple([fold(name, receiver, list(given)) for given in self._combinations(call.arguments)])
+        return tuple(
+            [self._fold(name, receiver, list(given)) for given in self._combinations(call.arguments)]
+        )
+
+    def _fold(self, name: str, receiver: object, given: list[object]) -> object:
+        worked_on = sum(len(value) for value in (receiver, *given) if isinstance(value, str))
+        self.pay(_PRICE + worked_on // _CHARACTERS_A_UNIT)
+        return fold(name, receiver, given)
 
     def _joined(self, expression: Joined) -> Values:
-        return tuple(
-            [joined(list(parts), expression.between) for parts in self._combinations(expression.parts)]
-        )
+        combinations = self._combinations(expression.parts)
+        return tuple([self._put_together(list(parts), expression.between) for parts in combinations])
 
     def _combinations(self, parts: Iterable[Expression]) -> list[Values]:
         """Return every choice of one value for each part, as long as they are few; then the first ones."""
@@ -397,10 +358,7 @@ class Program:
         return (Keyed({key: self.values(value) for key, value in expression.items.items()}),)
 
     def _choice(self, expression: Choice) -> Values:
-        values: Values = ()
-        for option in expression.options:
-            values += self.values(option)
-        return values
+        return self._all(expression.options)
 
     def _element(self, expression: Element) -> Values:
         values: Values = ()
@@ -409,19 +367,15 @@ class Program:
                 values += _elements(base)
             elif isinstance(base, Keyed):
                 values += tuple(base.items)
-            elif isinstance(base, Library) and base.name == "range":
-                values += (0,)
             else:
-                values += _UNKNOWN
+                values += (0,) if base == Library("range", made=True) else _UNKNOWN
         return values
 
     def _routine(self, expression: Routine) -> Values:
         return (Function(self.values(expression.returns)),)
 
-    def _opaque(self, _expression: Opaque) -> Values:
-        return _UNKNOWN
-
     _evaluators: ClassVar[dict[type, Callable[..., Values]]] = {
+        Constant: _constant,
         Name: _name,
         Reference: _reference,
         Attribute: _attribute,
@@ -434,34 +388,14 @@ class Program:
         Choice: _choice,
         Element: _element,
         Routine: _routine,
-        Opaque: _opaque,
     }
 
 
-class Method:
-    """A method of something that is of no known library.
-
-    Attributes
-    ----------
-    base
-        The value whose method it is.
-    name
-        The name of the method.
-    """
-
-    __slots__ = ("base", "name")
-
-    def __init__(self, base: object, name: str) -> None:
-        self.base, self.name = base, name
-
-
 def _elements(value: Several) -> Values:
-    found: Values = (UNKNOWN,) if value.open_ended or not value.items else ()
-    for choices in value.items:
-        found += choices
-        if len(found) > _MAX_VALUES:
-            return (*found[:_MAX_VALUES], UNKNOWN)
-    return found
+    found = tuple(islice(chain.from_iterable(value.items), _MAX_VALUES + 1))
+    if len(found) > _MAX_VALUES:
+        return (*found[:_MAX_VALUES], UNKNOWN)
+    return (UNKNOWN, *found) if value.open_ended or not value.items else found
 
 
 def _distinct(values: Values) -> Values:

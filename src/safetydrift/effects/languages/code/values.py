@@ -5,32 +5,51 @@ A text may have parts that are not known; `HOLE` stands for each of them.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import TypeGuard
+import re
+from typing import TypeGuard
+
+from msgspec import Struct
 
 HOLE = "\uffff"
 """Stands for what is not known within a text; no character, and none that bytes decode to."""
 MAX_TEXT = 64 * 1024
 """Longer texts are not put together."""
 
+_ESCAPE = re.compile(
+    r"\\(?:[ux]\{([0-9a-fA-F]{1,6})\}|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|([0-3]?[0-7]{1,2})|(\r\n|.))",
+    re.DOTALL,
+)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": " ", "\n": "", "\r\n": ""}
 
-class Unknown:
+
+def unescaped(text: str) -> str:
+    r"""Return the text that a literal's inside stands for.
+
+    >>> unescaped(r"\x61\u{62}\143")
+    'abc'
+    """
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(match: re.Match[str]) -> str:
+    code = match[1] or match[2] or match[3]
+    if not code and not match[4]:
+        return _ESCAPED.get(match[5], match[5])
+    number = int(code, 16) if code else int(match[4], 8)
+    return chr(number) if 0 < number < 0x110000 and not 0xD800 <= number < 0xE000 else " "  # noqa: PLR2004
+
+
+class Unknown(Struct, frozen=True):
     """A value of which nothing is known."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "UNKNOWN"
 
 
 UNKNOWN = Unknown()
 
 
-class Library:
+class Library(Struct, frozen=True):
     """A function, class or object of a library, or what came of calling one.
 
-    Attributes
+    Parameters
     ----------
     name
         Its full name; what a call returns goes by the name of what was called.
@@ -38,43 +57,34 @@ class Library:
         Whether it came of a call, so that it is no function any more.
     """
 
-    __slots__ = ("made", "name")
-
-    def __init__(self, name: str, *, made: bool = False) -> None:
-        self.name, self.made = name, made
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Library) and (self.name, self.made) == (other.name, other.made)
-
-    def __hash__(self) -> int:
-        return hash((self.name, self.made))
+    name: str
+    made: bool = False
 
 
-class Several:
+class Method(Struct, eq=False):
+    """A method of something that is of no known library."""
+
+    base: object
+    name: str
+
+
+class Several(Struct, eq=False):
     """A list, with the values that each item may have; `open_ended` if there may be more of them."""
 
-    __slots__ = ("items", "open_ended")
-
-    def __init__(self, items: list[tuple[object, ...]], *, open_ended: bool = False) -> None:
-        self.items, self.open_ended = items, open_ended
+    items: list[tuple[object, ...]]
+    open_ended: bool = False
 
 
-class Keyed:
+class Keyed(Struct, eq=False):
     """A table, with the values that each item may have."""
 
-    __slots__ = ("items",)
-
-    def __init__(self, items: dict[str, tuple[object, ...]]) -> None:
-        self.items = items
+    items: dict[str, tuple[object, ...]]
 
 
-class Function:
+class Function(Struct, eq=False):
     """A function written in the text, with the values it may return."""
 
-    __slots__ = ("returns",)
-
-    def __init__(self, returns: tuple[object, ...]) -> None:
-        self.returns = returns
+    returns: tuple[object, ...]
 
 
 def as_text(value: object) -> str:

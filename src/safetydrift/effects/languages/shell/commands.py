@@ -7,6 +7,8 @@ counts as taken, every function as called, and a variable may hold whatever it w
 
 from __future__ import annotations
 
+import re
+
 from safetydrift.effects.catalogue.scales import join
 from safetydrift.effects.languages.shell.grammar import first_trouble, parse
 from safetydrift.effects.languages.shell.judging import variable_set
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
     Statement = Callable[["_Shell", Node, Fed | None], str | None]
 
+_CMDLET = re.compile(r"\s*(?:\$\w+\s*=\s*)?\(?([A-Z][a-z]+)-([A-Z][A-Za-z]+)\b")
 _SHOWN = 200
 _PRICE = 8
 _MAX_GIVEN = 32
@@ -61,11 +64,23 @@ def read_shell(reading: Reading, text: object) -> None:
     shell = _Shell(reading, Scope())
     before = reading.exact, reading.code
     reading.exact, reading.code = True, False
-    if isinstance(text, str):
-        shell.top(text)
-    else:
-        shell.vector(text)
-    reading.exact, reading.code = before
+    try:
+        if isinstance(text, str) and _is_powershell(reading, text):
+            reading.readers["powershell"](reading, text)
+        elif isinstance(text, str):
+            shell.top(text)
+        else:
+            shell.vector(text)
+    except RecursionError:
+        raise UnreadableError("a command that nests too deeply") from None
+    finally:
+        reading.exact, reading.code = before
+
+
+def _is_powershell(reading: Reading, text: str) -> bool:
+    """Return whether a text begins with a command of PowerShell, which no other shell has."""
+    match = _CMDLET.match(text)
+    return match is not None and bool(reading.catalogue.calls["powershell"].find(f"{match[1]}.{match[2]}"))
 
 
 def read_cmd(reading: Reading, text: object) -> None:

@@ -45,9 +45,9 @@ _WILD = re.compile(r"[*?\[]")
 _FED = frozenset(("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"))
 _FOLDERS = frozenset(("-P", "--directory-prefix", "-d", "--dir", "--output-dir"))
 _MAX_MATCHES = 24
-_PRICE = 8
+_PRICE = 16
 _PRICE_OF_WORD = 24
-_PRICE_OF_PATTERN = 2048
+_PRICE_OF_PATTERN = 12_000
 _MAX_HANDED = 256
 _MAX_INQUIRY = 3
 _MAX_SUBCOMMANDS = 5
@@ -118,7 +118,7 @@ class Programs(Expander):
         if plain.endswith(".exe"):
             return self.reading.catalogue.programs.get(plain[:-4])
         entry = self.reading.catalogue.programs.get(plain)
-        return entry if entry is not None and entry.slashes else None
+        return entry if entry is not None and entry.folds else None
 
     def _at_home(self, entry: ProgramEntry, directory: str, name: str) -> bool:
         """Return whether a directory is one for programs; a language may have been installed anywhere."""

@@ -14,6 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+STRING, QUOTED = "'", '"'
+"""What stands for a string, and for a name in quotes, among the key words."""
 _STANDARD = compiled(
     r"""
     (?P<space> \s+ | --[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/ )
@@ -30,8 +32,6 @@ _MYSQL = compiled(
     r"""
     (?P<space> \s+ | --(?=\s)[^\n]*+ | \#[^\n]*+ | /\*(?:[^*]|\*(?!/))*+\*/ )
     | (?P<escaped> [eEnNxXbB]?(?: '(?:[^'\\]|\\.|'')*+' | "(?:[^"\\]|\\.|"")*+" ) )
-    | (?P<string> (?!) )
-    | (?P<heredoc> (?!) )
     | (?P<name> `(?:[^`]|``)*+` )
     | (?P<torn> ['"`] | /\* )
     | (?P<word> [^\W\d][\w$]*+ | @{1,2}\w++ | \d[\w.]*+ | \|\| | . )
@@ -39,93 +39,81 @@ _MYSQL = compiled(
     re.VERBOSE | re.DOTALL,
 )
 _DIFFERS = re.compile(r"\\['\"]|#|--(?=\S)|/\*M?!")
-_EXECUTED = re.compile(r"/\*M?!\d*")
+_EXECUTED = re.compile(r"/\*M?!\d*+")
 _TORN = re.compile(r"\w+|[;(),.*=\[\]]")
-_DOUBLED = re.compile(r"(['\"`])\1")
+_END, _LOST = -1, -2
 _ESCAPE = re.compile(r"\\(.)", re.DOTALL)
 
 
-class Word:
-    """One word of a statement.
+class Words:
+    """The words of a text.
 
     Attributes
     ----------
-    key
-        In capitals if it may be a key word, else empty: names in quotes and strings are none.
-    text
-        Its text, without quotes.
-    is_string, is_name
-        Whether it is a string, or may be a name.
-    start, end
-        Where it stands in the text.
+    keys
+        Each word in capitals if it may be a key word; else `STRING` or `QUOTED`.
+    texts
+        Each word, without quotes.
+    whole
+        Whether all quotes match; if they do not, the text is cut as if it had none.
     """
 
-    __slots__ = ("end", "is_name", "is_string", "key", "start", "text")
+    __slots__ = ("keys", "texts", "whole")
 
-    def __init__(self, text: str, kind: str, start: int, end: int) -> None:
-        self.text, self.start, self.end = text, start, end
-        self.is_string = kind == "string"
-        self.key = text.upper() if kind == "word" else ""
-        self.is_name = kind == "name" or (kind == "word" and (text[0].isalpha() or text[0] in "_@#"))
+    def __init__(self, text: str, pattern: re.Pattern[str]) -> None:
+        self.keys: list[str] = []
+        self.texts: list[str] = []
+        self.whole = self._cut(text, pattern)
+        if not self.whole:
+            self.texts = _TORN.findall(text)
+            self.keys = [word.upper() for word in self.texts]
 
-    def __repr__(self) -> str:
-        return f"<Word {self.text!r}>"
+    def _cut(self, text: str, pattern: re.Pattern[str]) -> bool:
+        place = 0
+        while place >= 0:
+            place = self._cut_up_to_a_heredoc(text, pattern, place)
+        return place == _END
+
+    def _cut_up_to_a_heredoc(self, text: str, pattern: re.Pattern[str], place: int) -> int:
+        """Cut a text from a place on; return the place behind the first text in dollars, or how it ended."""
+        keys, texts = self.keys.append, self.texts.append
+        for match in pattern.finditer(text, place):
+            kind, found = match.lastgroup, match[0]
+            if kind == "word":
+                keys(found.upper())
+                texts(found)
+            elif kind == "heredoc":
+                close = text.find(found, match.end())
+                keys(STRING)
+                texts(text[match.end() : close])
+                return close + len(found) if close >= 0 else _LOST
+            elif kind == "torn":
+                return _LOST
+            elif kind != "space":
+                keys(QUOTED if kind == "name" else STRING)
+                texts(_inside(found, escapes=kind == "escaped"))
+        return _END
 
 
-def lexings(text: str) -> Iterator[tuple[str, list[Word], bool]]:
-    """Yield a text, its words without comments, and whether all quotes in it match; twice where dialects differ.
+def _inside(found: str, *, escapes: bool) -> str:
+    """Return what stands between the quotes of a name or a string."""
+    quote = found[-1]
+    start = 1 if quote == "]" else found.index(quote) + 1
+    inner = found[start:-1].replace(quote * 2, quote)
+    return _ESCAPE.sub(r"\1", inner) if escapes else inner
 
-    The second text is as long as the first, with the comments opened that MySQL runs.
-    """
-    yield _cut(text, _STANDARD)
+
+def readings(text: str) -> Iterator[Words]:
+    """Yield the words of a text without comments; a second time where MySQL cuts it differently."""
+    yield Words(text, _STANDARD)
     if _DIFFERS.search(text):
-        yield _cut(_opened(text), _MYSQL)
+        yield Words(_opened(text), _MYSQL)
 
 
 def _opened(text: str) -> str:
-    """Return a text of the same length without the signs around comments that MySQL runs."""
+    """Return a text without the signs around comments that MySQL runs."""
     parts, done = [], 0
-    for match in _EXECUTED.finditer(text):
-        if match.start() < done:
-            continue
-        end = text.find("*/", match.end())
-        if end < 0:
-            break
-        parts += [text[done : match.start()], " " * len(match[0]), text[match.end() : end], "  "]
+    while (match := _EXECUTED.search(text, done)) and (end := text.find("*/", match.end())) >= 0:
+        parts += [text[done : match.start()], text[match.end() : end]]
         done = end + 2
-    return "".join([*parts, text[done:]])
-
-
-def _cut(text: str, pattern: re.Pattern[str]) -> tuple[str, list[Word], bool]:
-    words: list[Word] = []
-    place = 0
-    while place < len(text):
-        match = pattern.match(text, place)
-        if match is None or match.lastgroup == "torn":
-            return text, _torn(text), False
-        place, kind, found = match.end(), match.lastgroup or "", match[0]
-        if kind == "heredoc":
-            close = text.find(found, place)
-            if close < 0:
-                return text, _torn(text), False
-            words.append(Word(text[place:close], "string", match.start(), close + len(found)))
-            place = close + len(found)
-        elif kind != "space":
-            words.append(_word(found, kind, match.start()))
-    return text, words, True
-
-
-def _word(found: str, kind: str, start: int) -> Word:
-    end = start + len(found)
-    if kind == "word":
-        return Word(found, kind, start, end)
-    if kind == "name":
-        return Word(_DOUBLED.sub(r"\1", found[1:-1]), kind, start, end)
-    quote = found[-1]
-    inner = found[found.index(quote) + 1 : -1].replace(quote * 2, quote)
-    return Word(_ESCAPE.sub(r"\1", inner) if kind == "escaped" else inner, "string", start, end)
-
-
-def _torn(text: str) -> list[Word]:
-    """Return the words of a text whose quotes do not match, as if it had none."""
-    return [Word(match[0], "word", match.start(), match.end()) for match in _TORN.finditer(text)]
+    return " ".join([*parts, text[done:]])

@@ -1,4 +1,4 @@
-"""Rehearsing a policy: what it would have done in runs of the past.
+"""A backtest of a policy: what it would have done in runs of the past.
 
 Every call of a run is judged as the guard would have, on where the run stood after the calls before it. What a policy
 stops, asks about, warns of or lets through in a run is the strictest thing it does before or at the violating call;
@@ -12,11 +12,13 @@ from collections import Counter
 from math import nan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from safetydrift.authority.score import CLEAR
 from safetydrift.guard.policy import STRICTNESS, Call
 from safetydrift.monitor.verdict import Intervention
 from safetydrift.monitor.walk import walk
 from safetydrift.states.effect import Effect
 from safetydrift.states.trajectory import Notion, observe
+from safetydrift.trace import Trace
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -49,7 +51,7 @@ class Outcome(NamedTuple):
     questions: int
 
 
-class Rehearsal:
+class Backtest:
     """Counts what one policy would have done in runs, and optionally what another one does in the same.
 
     Parameters
@@ -83,7 +85,18 @@ class Rehearsal:
             group = GROUPS[seen.onset is None]
             self._count(run, group, seen.onset)
 
-    def _count(self, run: Trajectory, group: str, onset: int | None) -> None:
+    def add_traces(self, traces: Iterable[Trace]) -> None:
+        """Try the policies on traces, texts and all; those without a usable label are counted apart."""
+        for trace in traces:
+            label = trace.label
+            if label.violated is None:
+                self.left_out[label.unusable or "no label"] += 1
+            elif label.violated and label.onset is None:
+                self.left_out["violated at an unknown call"] += 1
+            else:
+                self._count(trace, GROUPS[not label.violated], label.onset)
+
+    def _count(self, run: Trajectory | Trace, group: str, onset: int | None) -> None:
         self.runs[group] += 1
         outcome = outcome_of(run, onset, self._monitor, self.policy)
         self.outcomes[group, outcome.strictest] += 1
@@ -121,7 +134,9 @@ class Rehearsal:
         } | {"left_out": dict(self.left_out)}
 
 
-def outcome_of(run: Trajectory, onset: int | None, monitor: LookupMonitor, policy: GuardPolicy) -> Outcome:
+def outcome_of(
+    run: Trajectory | Trace, onset: int | None, monitor: LookupMonitor, policy: GuardPolicy
+) -> Outcome:
     """Return what a policy would have done in a run.
 
     Parameters
@@ -130,7 +145,12 @@ def outcome_of(run: Trajectory, onset: int | None, monitor: LookupMonitor, polic
         The violating call, counted from 1; later calls are not looked at.
     """
     strictest, rule, at, questions = Intervention.ALLOW, "", 0, 0
-    for number, asked in enumerate(_calls(run, monitor, current=policy.asks_current), 1):
+    current = policy.asks_current
+    if isinstance(run, Trace):
+        calls = _calls_of_trace(run, monitor, current=current)
+    else:
+        calls = _calls(run, monitor, current=current)
+    for number, asked in enumerate(calls, 1):
         if onset is not None and number > onset:
             break
         found = policy.decide(asked, monitor.policy, monitor.model.space)
@@ -149,3 +169,17 @@ def _calls(run: Trajectory, monitor: LookupMonitor, *, current: bool) -> Iterato
         effect = Effect.of(space.decode(move.proposed), kinds=move.kinds)
         likely = monitor.verdict(state).probability if current else nan
         yield Call(move.tool, state.category, effect, monitor.foresee(state, move), likely)
+
+
+def _calls_of_trace(trace: Trace, monitor: LookupMonitor, *, current: bool) -> Iterator[Call]:
+    state = monitor.start(
+        trace.category, "" if trace.steps[:1] and trace.steps[0].said else trace.prompt, trace.model
+    )
+    for step in trace.steps:
+        state = monitor.hear(state, step.said) if step.said else state
+        pending = monitor.read_call(state, step.call)
+        likely = monitor.verdict(state).probability if current else nan
+        verdict = monitor.foresee(state, pending.move)
+        effect = pending.proposal.effect
+        yield Call(step.call.name, state.category, effect, verdict, likely, pending.assessment or CLEAR)
+        state = monitor.read_result(state, pending, step.result, step.error)
