@@ -291,10 +291,10 @@ class RunReader:
 class _Look:
     """One call as it is looked at."""
 
-    __slots__ = ("_boundary", "_carried", "_effect", "_ledger")
+    __slots__ = ("_boundary", "_carried", "_effect", "_ledger", "_words")
 
     def __init__(self, ledger: Ledger, boundary: Boundary, effect: Effect, words: tuple[str, ...]) -> None:
-        self._ledger, self._boundary, self._effect = ledger, boundary, effect
+        self._ledger, self._boundary, self._effect, self._words = ledger, boundary, effect, words
         carried = _DATA_LEVELS.get(_level(effect, "carried"), 0) if ledger.held else 0
         if effect.leaves and words:
             carried = max(carried, _DATA_LEVELS.get(_level(effect, "data"), 0))
