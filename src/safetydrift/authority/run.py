@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from safetydrift.authority.asking import grades
 from safetydrift.authority.concerns import (
     ACTION_NAMES,
     DELEGATED,
@@ -161,7 +162,9 @@ class RunReader:
         words = () if proposal.partial else _object_words(proposal.tool)
         look = _Look(ledger, self._boundary, proposal.effect, words)
         concerned = _telling([one for one in operations if look.concerns(one)])
-        concerns = [look.concern(one) for one in (*concerned, *_links(call, proposal, concerned))]
+        concerned += _links(call, proposal, concerned)
+        asked = grades(ledger.request, concerned, words, _texts_of(call))
+        concerns = [look.concern(one, grade.grade) for one, grade in zip(concerned, asked, strict=True)]
         concerns.sort(key=gravity, reverse=True)
         plan = self._plan(ledger, call, proposal, operations, words)
         gravest = tuple(concerns[:MAX_CONCERNS])
@@ -309,12 +312,10 @@ class _Look:
             return False
         return operation.action != "fetch" or bool(self._ledger.exposure) or self._effect.leaves
 
-    def concern(self, operation: Operation) -> Concern:
-        """Return the concern of an operation."""
+    def concern(self, operation: Operation, asked: int) -> Concern:
+        """Return the concern of an operation with what the user's words say of it."""
         ledger = self._ledger
         target = operation.target
-        targets = [target] if target else []
-        asked = ledger.request.asks(operation.action, targets, self._words)
         places = ledger.places(target) if target else []
         best = max(places, key=_rank_of) if places else None
         kind = self._kind(operation)
@@ -328,7 +329,7 @@ class _Look:
             HARM_NAMES.index(harm),
             ACTION_NAMES.index(operation.action),
             certainty,
-            asked.grade,
+            asked,
             source,
             ledger.request.overlap(target) if target else 0,
             best.near if best is not None else 0,
@@ -415,6 +416,11 @@ def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) 
     for address in list(dict.fromkeys(found))[:MAX_LINKS]:
         if address not in targets:
             yield Operation(outward.action, address, "host", note=f"point the reader to {address}")
+
+
+def _texts_of(call: ToolCall) -> list[str]:
+    """Return the texts among the arguments of a call."""
+    return [value for value in call.args.values() if isinstance(value, str)] if isinstance(call.args, dict) else []
 
 
 def _sources_of(call: ToolCall, operations: Sequence[Operation]) -> list[str]:
