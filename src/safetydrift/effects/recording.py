@@ -72,6 +72,8 @@ class Recorder:
         Whether `taken` is what goes along, rather than all that was taken in before.
     code
         Whether the part is code rather than commands.
+    decoded
+        What decoders print.
     shells
         Whether a shell is started for whoever types into it.
     secrets
@@ -82,6 +84,7 @@ class Recorder:
         "boundary",
         "catalogue",
         "code",
+        "decoded",
         "directory",
         "exact",
         "fed",
@@ -101,6 +104,7 @@ class Recorder:
         self.made: list[str] = []
         self.origins: dict[str, tuple[str, ...]] = {}
         self.secrets: set[str] = set()
+        self.decoded: set[str] = set()
         self.directory = ""
         self.exact = self.code = self.shells = False
 
