@@ -17,7 +17,14 @@ from safetydrift.effects.catalogue.scales import join, overlay
 from safetydrift.effects.history.provenance import scalars
 from safetydrift.effects.languages import READERS
 from safetydrift.effects.reading import MAX_TEXT, ONE_LINER, Reading, UnreadableError, shown
-from safetydrift.effects.tool_operations import edited, harm_of, tool_operations, unpacked, with_edits
+from safetydrift.effects.tool_operations import (
+    edited,
+    harm_of,
+    told_by_values,
+    tool_operations,
+    unpacked,
+    with_edits,
+)
 from safetydrift.states.effect import Effect
 from safetydrift.trace import ToolCall
 
@@ -252,6 +259,9 @@ class CallEffects:
             reading.unreadable(f"the {language} text cannot be read: {problem}")
         if not reading.operations:
             reading.note("run", "", "text")
+        if isinstance(text, str) and language == "sql":
+            for one in told_by_values(self.catalogue, language, "", {language: text}):
+                reading.operations.add(one)
         if isinstance(text, str):
             for one in edited(self.catalogue, list(reading.operations), text):
                 reading.operations.add(one)

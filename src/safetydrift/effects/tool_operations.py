@@ -65,6 +65,8 @@ _SHAPES = (
 )
 _BETWEEN = re.compile(r"[,;\r\n]")
 _HUGE = 1e18
+_UNNAMED = frozenset(("args", "arguments", ""))
+"""Names under which values stand that have none of their own."""
 _EDITING = frozenset(("edit", "move", "publish"))
 _READING = frozenset(("read", "fetch"))
 _SWITCHES = frozenset(("true", "false", "0", "1"))
@@ -106,7 +108,7 @@ def tool_operations(
     """
     found, where = Operations(), (catalogue.places, boundary)
     values = list(_values(args))
-    told = _told(catalogue, tool, harm.action, args)
+    told = told_by_values(catalogue, tool, harm.action, args)
     for one in told:
         found.add(one)
     named = [(role, value) for role, names in targets for name, value in values if name in names]
@@ -155,10 +157,16 @@ def with_edits(
     return found.kept()
 
 
-def _told(
+def told_by_values(
     catalogue: Catalogue, tool: str, action: str, args: Mapping[str, object]
 ) -> list[Operation]:
-    """Return what values tell whatever the tool does."""
+    """Return what values tell whatever the tool does.
+
+    Parameters
+    ----------
+    action
+        What the tool does by its name, which tells whether it only reads.
+    """
     if not args or not catalogue.values:
         return []
     name, reads = NameWords(tool[:MAX_NAME]), action in _READING
@@ -167,7 +175,7 @@ def _told(
     for key, value in islice(_leaves(args), MAX_LEAVES):
         written = words(key)
         for rule in rules:
-            if rule.holds(written, value):
+            if rule.holds(written, value) or (key in _UNNAMED and rule.holds_anywhere(value)):
                 harm, target = rule.harm, value[:MAX_TARGET]
                 if len(value) > _SHORT or value in _SWITCHES:
                     target = key[:MAX_TARGET]

@@ -26,6 +26,10 @@ MAX_EDITED = 64 * 1024
 """Of a longer text, only its beginning is searched."""
 
 
+_SWITCHES = frozenset(("true", "false", "0", "1"))
+"""Say nothing without a name."""
+
+
 class ValueRule:
     """What a value tells that stands under certain names.
 
@@ -77,6 +81,18 @@ class ValueRule:
             and (value in self.values if self.values else bool(value))
             and not (self.spared and value in self.spared)
             and (self.found is None or self.found.search(value) is not None)
+        )
+
+
+    def holds_anywhere(self, value: str) -> bool:
+        """Return whether a value without a name is meant: only where the tool's name and the value tell it."""
+        return (
+            bool(self.tools)
+            and bool(self.values or self.found)
+            and (value in self.values if self.values else True)
+            and not (self.spared and value in self.spared)
+            and (self.found is None or self.found.search(value) is not None)
+            and value not in _SWITCHES
         )
 
 

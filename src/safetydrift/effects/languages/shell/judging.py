@@ -128,6 +128,9 @@ def variable_set(reading: Reading, name: str, value: str) -> None:
         words = "keep the shell from recording what is typed"
         reading.note("disable", name, "resource", ("safeguards", LIKELY, words))
         reading.reaches("tampers", f"sets {name}")
+    elif name in shell.authors and value:
+        words = f"sign what is committed as {shown(value)}"
+        reading.note("configure", f"{name}={value}", "person", ("integrity", LIKELY, words))
     elif name in shell.preloading and value and not value.startswith(_LIBRARIES):
         words = f"put {shown(value)} into what is started from here"
         reading.note("configure", f"{name}={value}", "command", ("privilege", LIKELY, words))
