@@ -20,7 +20,6 @@ from safetydrift.effects.reading import MAX_TEXT, ONE_LINER, Reading, Unreadable
 from safetydrift.effects.tool_operations import (
     edited,
     harm_of,
-    told_by_values,
     tool_operations,
     unpacked,
     with_edits,
@@ -41,7 +40,9 @@ if TYPE_CHECKING:
 _MEMO_TEXT = 4096
 _MAX_POSITIONS = 16
 _CHANGING = frozenset(("edit", "move", "publish"))
-_WRAPPERS = frozenset(("params", "input", "args", "arguments", "kwargs", "parameters", "tool_input", "payload"))
+_WRAPPERS = frozenset(
+    ("params", "input", "args", "arguments", "kwargs", "parameters", "tool_input", "payload")
+)
 """Names of arguments that hold all others."""
 _STATEMENTS = ("sql", "query", "statement", "sql_query", "sql_statement")
 _STATEMENT = re.compile(
@@ -259,9 +260,6 @@ class CallEffects:
             reading.unreadable(f"the {language} text cannot be read: {problem}")
         if not reading.operations:
             reading.note("run", "", "text")
-        if isinstance(text, str) and language == "sql":
-            for one in told_by_values(self.catalogue, language, "", {language: text}):
-                reading.operations.add(one)
         if isinstance(text, str):
             for one in edited(self.catalogue, list(reading.operations), text):
                 reading.operations.add(one)
@@ -324,8 +322,10 @@ class CallEffects:
     def _statement(self, call: ToolCall) -> str | None:
         """Return the argument that is a statement of SQL by its name and its form; None if there is none."""
         args = table(call.args)
-        for name in _STATEMENTS if args else ():
-            text = args.get(name) if args else None
+        if args is None:
+            return None
+        for name in _STATEMENTS:
+            text = args.get(name)
             if isinstance(text, str) and len(text) <= MAX_TEXT and _STATEMENT.match(text):
                 return text
         return None

@@ -144,9 +144,7 @@ def edited(catalogue: Catalogue, operations: Sequence[Operation], text: str) -> 
     ]
 
 
-def with_edits(
-    catalogue: Catalogue, operations: tuple[Operation, ...], text: str
-) -> tuple[Operation, ...]:
+def with_edits(catalogue: Catalogue, operations: tuple[Operation, ...], text: str) -> tuple[Operation, ...]:
     """Return operations with those that `edited` adds."""
     more = edited(catalogue, operations, text)
     if not more:

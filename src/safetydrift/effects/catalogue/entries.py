@@ -589,8 +589,8 @@ class ShellEntry:
     """
 
     __slots__ = (
-        "authors",
         "asking",
+        "authors",
         "checkers",
         "decoders",
         "destroying",

@@ -47,13 +47,15 @@ class ValueRule:
         Words of the tool's name: of `tools` it has to have one, where any are given, of `lacks` none.
     reads
         Whether it also speaks of tools that only read.
+    positional
+        Whether values without a name may be meant although none are listed.
     found
         What the value has to look like, a regular expression that is searched for; None where it does not matter.
     harm
         What it does.
     """
 
-    __slots__ = ("found", "harm", "lacks", "names", "reads", "spared", "tools", "values")
+    __slots__ = ("found", "harm", "lacks", "names", "positional", "reads", "spared", "tools", "values")
 
     def __init__(self, entry: Entry) -> None:
         self.names = Globs(map(word_pattern, entry.named("names")))
@@ -62,6 +64,7 @@ class ValueRule:
         self.tools = as_words(entry.texts("tools"))
         self.lacks = as_words(entry.texts("lacks"))
         self.reads = entry.flag("reads")
+        self.positional = entry.flag("positional")
         self.found = _expression(entry, "found")
         self.harm = read_harm(entry)
         entry.done()
@@ -83,16 +86,14 @@ class ValueRule:
             and (self.found is None or self.found.search(value) is not None)
         )
 
-
     def holds_anywhere(self, value: str) -> bool:
         """Return whether a value without a name is meant: only where the tool's name and the value tell it."""
         return (
             bool(self.tools)
-            and bool(self.values or self.found)
-            and (value in self.values if self.values else True)
+            and value not in _SWITCHES
+            and (value in self.values if self.values else self.positional and bool(value))
             and not (self.spared and value in self.spared)
             and (self.found is None or self.found.search(value) is not None)
-            and value not in _SWITCHES
         )
 
 
