@@ -231,7 +231,8 @@ class Recorder:
     def starts(self, path: str) -> None:
         """Add that a program or script of the host is started, which may have been fetched before."""
         place = self.located(path)
-        fetched = [source for source in self.made_of(place) if "://" in source]
+        made_of = self.made_of(place) or self.made_of(place.rpartition("/")[0])
+        fetched = [source for source in made_of if "://" in source]
         if fetched:
             self.brings_code(fetched, f"run {shown(path)}, fetched from {shown(fetched[0])}")
         self.operations.add(Operation("run", place[:MAX_TARGET], "path"))
