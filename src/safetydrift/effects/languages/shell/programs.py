@@ -100,6 +100,8 @@ class Programs(Expander):
         entry = self.reading.catalogue.programs.get(base) or self._versioned(base) or self._of_windows(base)
         if directory is not None and (entry is None or not self._at_home(entry, directory, base)):
             self._local(words)
+            if entry is None and self.reading.catalogue.rules.knows(base):
+                ruled(self.reading, Command(self.reading, self.reading.catalogue.nameless, words, 1))
         elif entry is None:
             self._unknown(words)
         if entry is not None:
