@@ -261,8 +261,7 @@ class CallEffects:
         if not reading.operations:
             reading.note("run", "", "text")
         if isinstance(text, str):
-            for one in edited(self.catalogue, list(reading.operations), text):
-                reading.operations.add(one)
+            reading.beside += edited(self.catalogue, list(reading.operations), text)
         return reading.effect()
 
     def _cautious(self, entry: ToolEntry, reason: str) -> Effect:

@@ -74,6 +74,8 @@ class Recorder:
         Whether the part is code rather than commands.
     decoded
         What decoders print.
+    beside
+        Operations that tell harm and no kind of violation.
     shells
         Whether a shell is started for whoever types into it.
     secrets
@@ -81,6 +83,7 @@ class Recorder:
     """
 
     __slots__ = (
+        "beside",
         "boundary",
         "catalogue",
         "code",
@@ -105,6 +108,7 @@ class Recorder:
         self.origins: dict[str, tuple[str, ...]] = {}
         self.secrets: set[str] = set()
         self.decoded: set[str] = set()
+        self.beside: list[Operation] = []
         self.directory = ""
         self.exact = self.code = self.shells = False
 

@@ -29,8 +29,7 @@ def read_sql(reading: Reading, text: str) -> None:
     if len(text) > MAX_TEXT:
         raise UnreadableError(f"more than {MAX_TEXT} characters of SQL")
     text = read_client(reading, text)
-    for one in told_by_values(reading.catalogue, "sql", "", {"sql": text}):
-        reading.operations.add(one)
+    reading.beside += told_by_values(reading.catalogue, "sql", "", {"sql": text})
     seen: set[tuple[str, str]] = set()
     reading.pay(len(text) // 2)
     for words in readings(text):
