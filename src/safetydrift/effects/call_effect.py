@@ -117,15 +117,17 @@ class CallEffects:
     def _by_position(
         self, name: str, entry: ToolEntry | None, values: Sequence[object]
     ) -> dict[str, object] | None:
-        """Return the text among arguments without names under the name that the tool has for it; None if it has none."""
+        """Return the text among arguments without names under the name that the tool has for it, if it has one."""
         pattern = self._known(name) if entry is None else None
         language = entry.language if entry is not None else pattern.language if pattern is not None else ""
         names = entry.arguments if entry is not None else pattern.arguments if pattern is not None else ()
         given = [value for value in values[:_MAX_POSITIONS] if isinstance(value, str)]
+        statement = next(filter(_STATEMENT.match, given), "") if language in {"", "sql"} else ""
+        if statement and not language:
+            return {_STATEMENTS[0]: statement}
         if not given or language in {"", "http"} or not names:
             return None
-        text = next(filter(_STATEMENT.match, given), "") if language == "sql" else ""
-        return {names[0]: text or max(given, key=len)}
+        return {names[0]: statement or max(given, key=len)}
 
     def language(self, call: ToolCall) -> str:
         """Return the language of the text that a call runs; empty if it runs none."""
@@ -152,8 +154,7 @@ class CallEffects:
             harm = pattern.harm if pattern is not None else None
         if harm is None or not harm.action:
             harm = self._derived(effect)
-        name = call.name if isinstance(call.name, str) else ""
-        return tool_operations(self.catalogue, self.boundary, harm, targets, args, name)
+        return tool_operations(self.catalogue, self.boundary, harm, targets, args, tool=call.name)
 
     def _with_paths(self, effect: Effect) -> Effect:
         """Return the effect of a tool nobody listed with what the paths tell that it is given."""

@@ -90,6 +90,7 @@ def tool_operations(
     harm: Harm,
     targets: Sequence[tuple[str, tuple[str, ...]]],
     args: Mapping[str, object],
+    *,
     tool: str = "",
 ) -> tuple[Operation, ...]:
     """Return what a call does to each of the values that it names.
@@ -167,7 +168,7 @@ def told_by_values(
     """
     if not args or not catalogue.values:
         return []
-    name, reads = NameWords(tool[:MAX_NAME]), action in _READING
+    name, reads = NameWords(tool[:MAX_NAME] if isinstance(tool, str) else ""), action in _READING
     rules = [rule for rule in catalogue.values if rule.suits(name, reads=reads)]
     found: list[Operation] = []
     for key, value in islice(_leaves(args), MAX_LEAVES):

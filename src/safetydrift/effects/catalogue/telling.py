@@ -36,8 +36,8 @@ class ValueRule:
     Attributes
     ----------
     names
-        Words of names of arguments, as tables and columns are named (`safetydrift.effects.catalogue.tables`): anywhere in
-        a name, at an end of it with a star, and alone with ``=``.
+        Words of names of arguments, as tables and columns are named (`safetydrift.effects.catalogue.tables`):
+        anywhere in a name, at an end of it with a star, and alone with ``=``.
     values
         Globs for values, without regard to case; truth values are ``true`` and ``false``. Any value but an empty one
         holds where none are given.

@@ -405,7 +405,7 @@ class Judge:
         if deed.code not in {"shell", "sql"} and HOLE in text:
             reading.hides(f"{name} of what is put together while running")
         if text in self.program.decoded:
-            sure = POSSIBLE if text.isascii() and text.isprintable() else LIKELY
+            sure = POSSIBLE if text.isascii() and "".join(text.split()).isprintable() else LIKELY
             reading.brings_code([shown(text)], "run code that an encoding hides", sure)
         depth = reading.depth
         try:
