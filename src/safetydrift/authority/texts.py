@@ -47,7 +47,7 @@ PROSE, FREE, DATA, IDENTITY = range(4)
 """The field in which a value stands: none that can be told; one in which people write what they like; one that a system
 fills in; one that says who somebody is (a sender, a participant)."""
 
-_KEY = re.compile(r"(?:^|[{,])[ \t]{0,4}(?:- )?[\"']?([A-Za-z][\w \-]{0,30}?)[\"']?[ \t]*[:=]", re.MULTILINE)
+_KEY = re.compile(r"(?:^|[{,])[ \t]{0,4}(?:- )?[\"']?([A-Za-z][\w \-]{0,30}?)[\"']?[ \t]*[:=](?!//)", re.MULTILINE)
 _FREE = frozenset(
     names(
         "body content contents text message msg description desc note notes memo comment comments subject title "
@@ -62,6 +62,8 @@ _IDENTITY = frozenset(
     )
 )
 _TOKEN = re.compile(r"[^\s,;\"'()<>\[\]{}|]{2,128}")
+_GROUPS = re.compile(r"(?:[a-z]{2})?\d[\d \t\u00a0\-./()]{6,40}\d")
+"""Long numbers in groups, an account's letters before them."""
 _SEPARATORS = dict.fromkeys(map(ord, " \t\u00a0-./()"))
 _SHORTEST = 3
 _COMPACT_SHAPES = frozenset(("account", "phone"))
@@ -291,6 +293,8 @@ def _forms(line: str) -> tuple[str, ...]:
             found[form.partition("/")[0].partition("?")[0]] = None
         elif shape == "path":
             found[form.rstrip("/").rpartition("/")[2]] = None
+    for match in _GROUPS.finditer(line):
+        found[match[0].translate(_SEPARATORS)] = None
     for match in _TOKEN.finditer(line):
         if len(found) >= MAX_LINE_WORDS:
             break
