@@ -46,7 +46,9 @@ def runs_of(shared: Path, every: int) -> Iterator[tuple[Trace, str]]:
 
 def main() -> None:
     """Read the runs and write the score."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("shared", type=Path, help="the folder with traces/ and sessions/")
     parser.add_argument("-o", "--output", type=Path, default=OUTPUT)
     parser.add_argument("--every", type=int, default=1, help="take one run in so many")

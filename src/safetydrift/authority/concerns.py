@@ -115,4 +115,10 @@ class Concern(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
 def gravity(concern: Concern) -> tuple[int, ...]:
     """Return by what concerns are ordered before they are scored, the gravest highest."""
     _, certainty, asked, source, *_ = concern.cells
-    return (asked == FORBIDDEN, certainty - (asked == ASKED) - (source >= OWN), concern.cells[8], -asked, -source)
+    return (
+        asked == FORBIDDEN,
+        certainty - (asked == ASKED) - (source >= OWN),
+        concern.cells[8],
+        -asked,
+        -source,
+    )

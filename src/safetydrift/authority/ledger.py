@@ -119,7 +119,9 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     def with_text(self, text: SourceText) -> Ledger:
         """Return the ledger after a text has come in."""
         texts = (*self.texts, text)
-        while len(texts) > MAX_TEXTS or (len(texts) > 1 and sum([len(one.text) for one in texts]) > MAX_CHARACTERS):
+        while len(texts) > MAX_TEXTS or (
+            len(texts) > 1 and sum([len(one.text) for one in texts]) > MAX_CHARACTERS
+        ):
             least = min(range(len(texts) - 1), key=lambda at: (_worth(texts[at]), at))
             texts = texts[:least] + texts[least + 1 :]
         return replace(self, texts=texts)

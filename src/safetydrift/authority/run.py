@@ -50,7 +50,9 @@ _PARTIES = frozenset(("host", "recipient", "account", "person"))
 _DATA_LEVELS = {"sensitive": 1, "credentials": 2}
 _REVERSIBILITY = {"fully_reversible": 0, "partially": 1, "irreversible": 2}
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "$tmpdir", "%temp%")  # noqa: S108  # compared, never opened
-_SYSTEM = re.compile(r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows")
+_SYSTEM = re.compile(
+    r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows"
+)
 _SPLIT = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
 _TELLING = frozenset(("send", "publish", "schedule", "edit"))
 MAX_LINKS = 2
@@ -143,7 +145,9 @@ class RunReader:
         gravest = tuple(concerns[:MAX_CONCERNS])
         return Reading(gravest, plan, CLEAR if self.score is None else self.score.assess(gravest))
 
-    def read_result(self, ledger: Ledger, plan: Plan, effect: Effect | None, result: str | None, *, failed: bool = False) -> Ledger:
+    def read_result(
+        self, ledger: Ledger, plan: Plan, effect: Effect | None, result: str | None, *, failed: bool = False
+    ) -> Ledger:
         """Return the ledger after the result of a call has come.
 
         Parameters
@@ -193,10 +197,20 @@ class RunReader:
         for one in operations:
             if one.action != "run" or not one.target or one.role not in {"path", "command"}:
                 continue
-            file = next((known for word in one.target.split()[:4] if (known := ledger.files.get(ledger.file_digest(word)))), None)
+            file = next(
+                (
+                    known
+                    for word in one.target.split()[:4]
+                    if (known := ledger.files.get(ledger.file_digest(word)))
+                ),
+                None,
+            )
             if file is None:
                 continue
-            found += [replace(latent, note=latent.note or f"what {one.target} was written to do") for latent in file.latent]
+            found += [
+                replace(latent, note=latent.note or f"what {one.target} was written to do")
+                for latent in file.latent
+            ]
             if file.untrusted:
                 note = f"run {one.target}, which was downloaded"
                 found.append(Operation("run", one.target, "path", "untrusted_code", LIKELY, note))
@@ -205,10 +219,17 @@ class RunReader:
     # -- what the ledger will hold ----------------------------------------------------------------------------
 
     def _plan(
-        self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation], words: tuple[str, ...]
+        self,
+        ledger: Ledger,
+        call: ToolCall,
+        proposal: Proposal,
+        operations: Sequence[Operation],
+        words: tuple[str, ...],
     ) -> Plan:
         pointed, delegated = 0, _NO_ACTIONS
-        if not proposal.own and (proposal.effect["tool"] == "read_only" or any(one.action in _READING for one in operations)):
+        if not proposal.own and (
+            proposal.effect["tool"] == "read_only" or any(one.action in _READING for one in operations)
+        ):
             pointed, delegated = _pointed(ledger, _sources_of(call, operations), words)
         files = tuple(self._files(ledger, call, proposal, operations))[:MAX_PLANNED]
         actions = tuple(dict.fromkeys([one.action for one in operations]))
@@ -217,7 +238,9 @@ class RunReader:
     def _files(
         self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation]
     ) -> Iterator[tuple[bytes, KnownFile]]:
-        changed = [one for one in operations if one.action in {"edit", "move"} and one.role == "path" and one.target]
+        changed = [
+            one for one in operations if one.action in {"edit", "move"} and one.role == "path" and one.target
+        ]
         latent = self._latent(call, [one.target for one in changed]) if changed else {}
         for one in changed:
             name = ledger.file_digest(one.target)
@@ -253,8 +276,12 @@ class _Look:
     def concerns(self, operation: Operation) -> bool:
         """Return whether an operation is looked at more closely."""
         if operation.harm:
-            return operation.harm != "destruction" or operation.role != "path" or self._kind(operation) != MADE
-        if operation.action in {"read", "run"} or (operation.action in _ORDINARY and operation.role in _LOCAL):
+            return (
+                operation.harm != "destruction" or operation.role != "path" or self._kind(operation) != MADE
+            )
+        if operation.action in {"read", "run"} or (
+            operation.action in _ORDINARY and operation.role in _LOCAL
+        ):
             return False
         return operation.action != "fetch" or bool(self._ledger.exposure) or self._effect.leaves
 
@@ -361,7 +388,9 @@ def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) 
         return
     targets = {one.target for one in operations}
     texts = [value for value in call.args.values() if isinstance(value, str)]
-    found = [address for text in texts if len(text) > _SHORT_TEXT or " " in text for address in addresses_in(text)]
+    found = [
+        address for text in texts if len(text) > _SHORT_TEXT or " " in text for address in addresses_in(text)
+    ]
     for address in list(dict.fromkeys(found))[:MAX_LINKS]:
         if address not in targets:
             yield Operation(outward.action, address, "host", note=f"point the reader to {address}")
@@ -385,7 +414,11 @@ def _pointed(ledger: Ledger, sources: Iterable[str], words: tuple[str, ...]) -> 
             delegated.update(dict.fromkeys(("*",) if one.whole else one.actions))
         if found or (value and request.said(value)):
             pointed = 2
-        elif value and pointed == 0 and any(place.text.pointed and not place.speaks for place in ledger.places(value)):
+        elif (
+            value
+            and pointed == 0
+            and any(place.text.pointed and not place.speaks for place in ledger.places(value))
+        ):
             pointed = 1
     return pointed, tuple(delegated)
 
@@ -405,7 +438,11 @@ def _kind_of_path(path: str) -> int:
         return TEMPORARY
     if _SYSTEM.match(lower):
         return SYSTEM
-    return ELSEWHERE if lower.startswith(("/", "~", "..", "$home", "%userprofile%")) or lower[1:3] in {":\\", ":/"} else PROJECT
+    return (
+        ELSEWHERE
+        if lower.startswith(("/", "~", "..", "$home", "%userprofile%")) or lower[1:3] in {":\\", ":/"}
+        else PROJECT
+    )
 
 
 def _object_words(tool: str) -> tuple[str, ...]:

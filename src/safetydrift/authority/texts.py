@@ -163,7 +163,9 @@ class SourceText(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_
             return self._find_digest(needles, digest)
         best: Place | None = None
         for start, end, whole in self._occurrences(needles):
-            place = Place(self, self._field(start), self._speaks(start, end), near(self._around(start, end)), whole)
+            place = Place(
+                self, self._field(start), self._speaks(start, end), near(self._around(start, end)), whole
+            )
             best = place if best is None or place.rank > best.rank else best
         return best
 

@@ -107,7 +107,9 @@ def rows_of(trace: Trace, labeler: Labeler, kind: str) -> Iterator[Row]:
             return
         outcome = labeler.read_result(proposal, step.result, step.error, history)
         result = step.result if step.result else step.error
-        ledger = reader.read_result(ledger, reading.plan, outcome.effect, result, failed=step.error is not None)
+        ledger = reader.read_result(
+            ledger, reading.plan, outcome.effect, result, failed=step.error is not None
+        )
         history = outcome.history or history
 
 

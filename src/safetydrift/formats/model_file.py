@@ -155,7 +155,9 @@ def _catalogue(written: dict[str, Any]) -> Catalogue:
         return Catalogue.from_definition(written)
     found = shipped_catalogue(str(written["name"]))
     if found is None:
-        raise ModelFileError(f"it was fitted with the catalogue {written['name']!r}, which does not come with SafetyDrift")
+        raise ModelFileError(
+            f"it was fitted with the catalogue {written['name']!r}, which does not come with SafetyDrift"
+        )
     if found.identity != written["identity"]:
         warnings.warn(
             f"the model was fitted with version {written['version']} of the catalogue {found.name!r}, and this is version "

@@ -33,7 +33,6 @@ MAX_TOOLS = 512
 """Names of tools that a run is remembered to have used; there is no reason to have more."""
 
 
-
 class Judgement(Struct, frozen=True, gc=False):
     """What one session makes of a call.
 
@@ -100,7 +99,12 @@ class Judging:
         verdict = monitor.foresee(position, pending.move)
         current = monitor.verdict(position).probability if policy.asks_current else nan
         asked = Call(
-            call.name, position.category, pending.proposal.effect, verdict, current, pending.assessment or CLEAR
+            call.name,
+            position.category,
+            pending.proposal.effect,
+            verdict,
+            current,
+            pending.assessment or CLEAR,
         )
         return Judgement(policy.decide(asked, monitor.policy, self._space), position, pending, verdict)
 

@@ -56,7 +56,9 @@ def authority_of(concern: Concern) -> str:
     if asked == FORBIDDEN:
         return "which the user said not to do"
     if speaks and source < SAID:
-        return f"and it is a text which the agent read (call {concern.said_in}) that asks for it, not the user"
+        return (
+            f"and it is a text which the agent read (call {concern.said_in}) that asks for it, not the user"
+        )
     if source == NOBODY and concern.target and asked in {OBJECT, ACTION, ASKED}:
         return f"and the user never mentioned {target}"
     if source <= REACHED and asked in {ACTION, ASKED}:
@@ -67,7 +69,11 @@ def authority_of(concern: Concern) -> str:
         return "which nobody asked for, though the value stands in the user's own records"
     if source == SAID and asked <= OBJECT:
         return f"and the user mentioned {target}, but did not ask for this"
-    return "which the user did not ask for" if concern.cell("task") else "and nothing is known of what the user asked for"
+    return (
+        "which the user did not ask for"
+        if concern.cell("task")
+        else "and nothing is known of what the user asked for"
+    )
 
 
 def _short(text: str) -> str:

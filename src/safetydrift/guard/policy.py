@@ -233,7 +233,9 @@ class Rule(Struct, frozen=True, gc=False):
     @property
     def by_authority(self) -> bool:
         """Whether it looks at who asked for what."""
-        return self.unauthorised is not None or bool(self.harms or self.weight or self.carries or self.vouched)
+        return self.unauthorised is not None or bool(
+            self.harms or self.weight or self.carries or self.vouched
+        )
 
     def _unauthorised(self, call: Call) -> bool:
         assessment = call.assessment

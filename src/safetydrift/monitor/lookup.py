@@ -191,7 +191,9 @@ class LookupMonitor:
         seen = "\n".join([text for text in (result, error) if isinstance(text, str) and text])
         return replace(
             followed,
-            ledger=self._runs.read_result(ledger, pending.plan, effect, seen or None, failed=error is not None),
+            ledger=self._runs.read_result(
+                ledger, pending.plan, effect, seen or None, failed=error is not None
+            ),
         )
 
     def read_more(self, tool: str) -> Pending:
