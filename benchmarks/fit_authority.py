@@ -25,22 +25,23 @@ if TYPE_CHECKING:
 
     from safetydrift.trace import Trace
 
+decode = msgspec.msgpack.Decoder(list[tuple[str, tuple[tuple[int, ...], ...], bool, bool]]).decode
 OUTPUT = Path(__file__).parents[1] / "src" / "safetydrift" / "models" / "authority.json"
 SEED, DRAWS = 7, 3
 
 
-def runs_of(shared: Path, every: int) -> Iterator[tuple[Trace, str]]:
+def runs_of(shared: Path, every: int, first: int) -> Iterator[tuple[Trace, str]]:
     """Yield labelled runs, each with the kind of its source."""
     for source in ("agentdojo", "agentdyn"):
         for number, trace in enumerate(read_traces([shared / "traces" / source], skip_bad=True)):
-            if number % every == 0:
+            if number % every == first:
                 yield trace, "attacks"
     sessions = list(read_traces([shared / "sessions"], skip_bad=True))
     for number, trace in enumerate(sessions):
-        if number % every == 0:
+        if number % every == first:
             yield trace, "everyday"
     for number, trace in enumerate(graft_runs(sessions, load_grafts(), SEED, per_base=DRAWS)):
-        if number // 3 % every == 0:
+        if number // 3 % every == first:
             yield trace, "grafts"
 
 
@@ -52,14 +53,22 @@ def main() -> None:
     parser.add_argument("shared", type=Path, help="the folder with traces/ and sessions/")
     parser.add_argument("-o", "--output", type=Path, default=OUTPUT)
     parser.add_argument("--every", type=int, default=1, help="take one run in so many")
+    parser.add_argument("--first", type=int, default=0, help="begin with this one")
+    parser.add_argument("--from-rows", type=Path, nargs="*", help="fit on calls that were written so")
+    parser.add_argument("--rows", type=Path, help="only write the calls to fit on, as MessagePack")
     args = parser.parse_args()
+    rows = [Row(*row) for path in args.from_rows or () for row in decode(path.read_bytes())]
     labeler = Labeler(load_catalogue())
-    rows: list[Row] = []
-    for number, (trace, kind) in enumerate(runs_of(args.shared, args.every), 1):
+    for number, (trace, kind) in enumerate(
+        () if args.from_rows else runs_of(args.shared, args.every, args.first), 1
+    ):
         rows += rows_of(trace, labeler, kind)
         if number % 1000 == 0:
             print(f"\r{number} runs, {len(rows)} calls with concerns", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
+    if args.rows:
+        args.rows.write_bytes(msgspec.msgpack.encode(rows))
+        return
     tables = fit_score(rows)
     args.output.write_bytes(msgspec.json.format(msgspec.json.encode(tables), indent=0) + b"\n")
     for name, count in tables.fitted_on.items():

@@ -90,7 +90,8 @@ def test_a_result_that_another_process_records_says_as_much(make, model, tmp_pat
         for number, step in enumerate(trace.steps):
             guards[0].propose("run", step.call, f"c{number}")
             guards[-1].confirm("run", f"c{number}", step.result, error=step.error)
-        stood.append(guards[0].current("run"))
+        position, verdict = guards[0].current("run")
+        stood.append((replace(position, ledger=None), verdict))  # the keys of its digests are drawn at random
         for one in guards:
             one.close()
     assert stood[0] == stood[1]

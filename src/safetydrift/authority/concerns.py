@@ -12,8 +12,11 @@ from msgspec import Struct
 from safetydrift.authority.grading import ASKED, FORBIDDEN
 from safetydrift.effects.operations import ACTIONS, CERTAIN, HARMS
 
-ACT_NAMES = (*HARMS, *ACTIONS)
-"""What the first cell stands for: the kind of harm, or the action of what harms nobody by itself."""
+HARM_NAMES = ("", *HARMS)
+ACTION_NAMES = tuple(ACTIONS)
+"""What the first two cells stand for; the first of the harms is what harms nobody by itself."""
+TYPED, LANGUAGE = range(2)
+"""How a call says what it does: by a tool's own arguments, or in a language."""
 
 NOBODY, UNTRUSTED, REACHED, POINTED, DELEGATED, RECORDED, OWN, SAID = range(8)
 """Who vouches for the value that decides an act, in ascending order of authority: nobody, as far as the run has shown;
@@ -30,7 +33,8 @@ MADE, PROJECT, TEMPORARY, ELSEWHERE, SYSTEM, INSIDE, PARTY, OTHER, NOTHING = ran
 somebody or some host inside the boundary; one outside; something else; nothing that could be told."""
 
 FEATURES: dict[str, int] = {
-    "act": len(ACT_NAMES),
+    "harm": len(HARM_NAMES),
+    "action": len(ACTION_NAMES),
     "certainty": CERTAIN + 1,
     "asked": ASKED + 1,
     "source": SAID + 1,
@@ -45,11 +49,12 @@ FEATURES: dict[str, int] = {
     "field": 4,
     "reversibility": 3,
     "task": 2,
+    "surface": 2,
 }
 """The features of a concern, with how many cells each has.
 
-act, certainty
-    What the operation is if nobody asked for it, and how certainly (`Operation`).
+harm, action, certainty
+    What the operation is if nobody asked for it, what is done, and how certain the harm is (`Operation`).
 asked
     What the user's words say of the act (`safetydrift.authority.grading`).
 source
@@ -77,6 +82,8 @@ reversibility
     Of the call: fully, partially, not.
 task
     Whether anything is known of what the user asked for.
+surface
+    Whether the call says what it does by a tool's own arguments or in a language.
 """
 FEATURE_NAMES = tuple(FEATURES)
 MAX_CONCERNS = 6
@@ -114,11 +121,6 @@ class Concern(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
 
 def gravity(concern: Concern) -> tuple[int, ...]:
     """Return by what concerns are ordered before they are scored, the gravest highest."""
-    _, certainty, asked, source, *_ = concern.cells
-    return (
-        asked == FORBIDDEN,
-        certainty - (asked == ASKED) - (source >= OWN),
-        concern.cells[8],
-        -asked,
-        -source,
-    )
+    _, _, certainty, asked, source, *_ = concern.cells
+    unasked = certainty - (asked == ASKED) - (source >= OWN)
+    return (asked == FORBIDDEN, unasked, concern.cell("carried"), -asked, -source)

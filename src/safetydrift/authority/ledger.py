@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from safetydrift.authority.concerns import ACTION_NAMES
 from safetydrift.authority.kept import Digester
 from safetydrift.authority.request import Request
 from safetydrift.authority.texts import SourceText, needles_of
-from safetydrift.effects.operations import ACTIONS, Operation
+from safetydrift.effects.operations import Operation
 from safetydrift.states.bounded import Count
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ MAX_ABOVE = 24
 """Folders above a path that are looked up."""
 MAX_LATENT = 4
 """Harmful operations of a script that are remembered until it is run."""
-
-ACTION_NAMES = tuple(ACTIONS)
 
 FileDigest = Annotated[bytes, Meta(max_length=8)]
 

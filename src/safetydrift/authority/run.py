@@ -1,4 +1,4 @@
-"""A call in view of its run: its concerns before it is made, and what it adds to the ledger once its result is there."""
+"""A call in view of its run: its concerns before it is made, and what it adds to the ledger afterwards."""
 
 from __future__ import annotations
 
@@ -8,11 +8,34 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from safetydrift.authority.asking import grades
 from safetydrift.authority.concerns import (
-    ACT_NAMES, DELEGATED, ELSEWHERE, INSIDE, MADE, MAX_CONCERNS, NOBODY, NOTHING, OTHER, OWN, PARTY, POINTED, PROJECT,
-    REACHED, RECORDED, SAID, SYSTEM, TEMPORARY, UNTRUSTED, Concern, gravity,
+    ACTION_NAMES,
+    DELEGATED,
+    ELSEWHERE,
+    HARM_NAMES,
+    INSIDE,
+    LANGUAGE,
+    MADE,
+    MAX_CONCERNS,
+    NOBODY,
+    NOTHING,
+    OTHER,
+    OWN,
+    PARTY,
+    POINTED,
+    PROJECT,
+    REACHED,
+    RECORDED,
+    SAID,
+    SYSTEM,
+    TEMPORARY,
+    TYPED,
+    UNTRUSTED,
+    Concern,
+    gravity,
 )  # fmt: skip
-from safetydrift.authority.ledger import ACTION_NAMES, MAX_LATENT, FileDigest, KnownFile, Ledger
+from safetydrift.authority.ledger import MAX_LATENT, FileDigest, KnownFile, Ledger
 from safetydrift.authority.score import CLEAR, Assessment
 from safetydrift.authority.scripts import scripts_in
 from safetydrift.authority.text import fold
@@ -24,7 +47,6 @@ from safetydrift.effects.escapes import unescaped
 from safetydrift.effects.history.provenance import decides
 from safetydrift.effects.languages.addresses import addresses_in
 from safetydrift.effects.operations import CERTAIN, LIKELY, Operation
-from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -35,6 +57,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.labeler import Labeler
     from safetydrift.effects.proposal import Proposal
     from safetydrift.states.effect import Effect
+    from safetydrift.trace import ToolCall
 
 MAX_SOURCES = 6
 """Values of a reading call by which its source is recognised."""
@@ -139,7 +162,9 @@ class RunReader:
         words = () if proposal.partial else _object_words(proposal.tool)
         look = _Look(ledger, self._boundary, proposal.effect, words)
         concerned = _telling([one for one in operations if look.concerns(one)])
-        concerns = [look.concern(one) for one in (*concerned, *_links(call, proposal, concerned))]
+        concerned += _links(call, proposal, concerned)
+        asked = grades(ledger.request, concerned, words, _texts_of(call))
+        concerns = [look.concern(one, grade.grade) for one, grade in zip(concerned, asked, strict=True)]
         concerns.sort(key=gravity, reverse=True)
         plan = self._plan(ledger, call, proposal, operations, words)
         gravest = tuple(concerns[:MAX_CONCERNS])
@@ -241,7 +266,7 @@ class RunReader:
         changed = [
             one for one in operations if one.action in {"edit", "move"} and one.role == "path" and one.target
         ]
-        latent = self._latent(call, [one.target for one in changed]) if changed else {}
+        latent = self._latent(call, proposal, [one.target for one in changed]) if changed else {}
         for one in changed:
             name = ledger.file_digest(one.target)
             before = ledger.files.get(name)
@@ -251,10 +276,12 @@ class RunReader:
             level = max([_level_of(ledger, source) for source in one.carries], default=0)
             yield name, KnownFile(made, level, untrusted, latent.get(_plain_path(one.target), ()))
 
-    def _latent(self, call: ToolCall, paths: Sequence[str]) -> dict[str, tuple[Operation, ...]]:
+    def _latent(
+        self, call: ToolCall, proposal: Proposal, paths: Sequence[str]
+    ) -> dict[str, tuple[Operation, ...]]:
         """Return by path what scripts that a call writes do that may harm, the most certain first."""
         found = {}
-        for path, script in scripts_in(call, paths):
+        for path, script in scripts_in(call, paths, by_shell=proposal.partial):
             does = self._labeler.read_call(script).effect.operations
             harmful = sorted([one for one in does if one.certainty >= LIKELY], key=_least_certain)
             found[_plain_path(path)] = tuple(harmful[:MAX_LATENT])
@@ -285,12 +312,10 @@ class _Look:
             return False
         return operation.action != "fetch" or bool(self._ledger.exposure) or self._effect.leaves
 
-    def concern(self, operation: Operation) -> Concern:
-        """Return the concern of an operation."""
+    def concern(self, operation: Operation, asked: int) -> Concern:
+        """Return the concern of an operation with what the user's words say of it."""
         ledger = self._ledger
         target = operation.target
-        targets = [target] if target else []
-        asked = ledger.request.asks(operation.action, targets, self._words)
         places = ledger.places(target) if target else []
         best = max(places, key=_rank_of) if places else None
         kind = self._kind(operation)
@@ -301,9 +326,10 @@ class _Look:
             harm, certainty = "exfiltration", max(certainty, CERTAIN if carried > LIKELY else LIKELY)
         speaking = sum([place.speaks for place in places])
         cells = (
-            ACT_NAMES.index(harm or operation.action),
+            HARM_NAMES.index(harm),
+            ACTION_NAMES.index(operation.action),
             certainty,
-            asked.grade,
+            asked,
             source,
             ledger.request.overlap(target) if target else 0,
             best.near if best is not None else 0,
@@ -316,6 +342,7 @@ class _Look:
             best.field if best is not None else 0,
             _REVERSIBILITY.get(self._effect["reversibility"], 2),
             int(ledger.request.turns > 0),
+            TYPED if self._words else LANGUAGE,
         )
         return Concern(
             cells, operation.action, harm, target, operation.note, best.text.number if best is not None else 0
@@ -346,12 +373,7 @@ class _Look:
             return RECORDED
         if best is None:
             return NOBODY
-        text = best.text
-        if text.integrity == RECORD:
-            return RECORDED if best.field in {DATA, IDENTITY} and not best.speaks else UNTRUSTED
-        if "*" in text.delegated or operation.action in text.delegated:
-            return DELEGATED
-        return (UNTRUSTED, REACHED, POINTED)[text.pointed]
+        return _source_of(best, operation.action)
 
     def _carries(self, operation: Operation, kind: int, source: int) -> int:
         """Return what goes out: 0 nothing, 1 unknown while the run holds something, 2 sensitive data, 3 credentials."""
@@ -396,6 +418,11 @@ def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) 
             yield Operation(outward.action, address, "host", note=f"point the reader to {address}")
 
 
+def _texts_of(call: ToolCall) -> list[str]:
+    """Return the texts among the arguments of a call."""
+    return [value for value in call.args.values() if isinstance(value, str)] if isinstance(call.args, dict) else []
+
+
 def _sources_of(call: ToolCall, operations: Sequence[Operation]) -> list[str]:
     """Return the values by which what a call reads is recognised."""
     found = [one.target for one in operations if one.action in _READING and one.target]
@@ -425,6 +452,16 @@ def _pointed(ledger: Ledger, sources: Iterable[str], words: tuple[str, ...]) -> 
 
 def _plain_path(path: str) -> str:
     return path.removeprefix("./")
+
+
+def _source_of(best: Place, action: str) -> int:
+    """Return who vouches for a value by the best place where it stands."""
+    text = best.text
+    if text.integrity == RECORD:
+        return RECORDED if best.field in {DATA, IDENTITY} and not best.speaks else UNTRUSTED
+    if "*" in text.delegated or action in text.delegated:
+        return DELEGATED
+    return (UNTRUSTED, REACHED, POINTED)[text.pointed]
 
 
 def _level_of(ledger: Ledger, path: str) -> int:

@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
 
 from safetydrift.authority.kept import DIGEST
-from safetydrift.authority.text import fold
-from safetydrift.authority.values import is_shared, keys_of
+from safetydrift.authority.text import fold, names
+from safetydrift.authority.values import is_shared, keys_of, values_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -39,8 +40,8 @@ MAX_NEAR = 4
 """Words of the user around a value that are counted."""
 
 UNREAD, UNTRUSTED, SELF, RECORD = range(4)
-"""Who vouches for a text: nobody could read it; anybody may have written it; the agent itself; a system of record of the
-user's own. In ascending order of integrity (Biba, 1977)."""
+"""Who vouches for a text, in ascending order of integrity (Biba, 1977): nobody could read it; anybody may have written
+it; the agent itself; a system of record of the user's own."""
 
 PROSE, FREE, DATA, IDENTITY = range(4)
 """The field in which a value stands: none that can be told; one in which people write what they like; one that a system
@@ -48,13 +49,17 @@ fills in; one that says who somebody is (a sender, a participant)."""
 
 _KEY = re.compile(r"(?:^|[{,])[ \t]{0,4}(?:- )?[\"']?([A-Za-z][\w \-]{0,30}?)[\"']?[ \t]*[:=]", re.MULTILINE)
 _FREE = frozenset(
-    "body content contents text message msg description desc note notes memo comment comments subject title summary "
-    "review reviews details snippet instructions reason caption bio about html markdown answer question reply "
-    "feedback remarks purpose reference output stdout".split()
+    names(
+        "body content contents text message msg description desc note notes memo comment comments subject title "
+        "summary review reviews details snippet instructions reason caption bio about html markdown answer question "
+        "reply feedback remarks purpose reference output stdout"
+    )
 )
 _IDENTITY = frozenset(
-    "sender from author owner participants attendees organizer organiser user username name contact recipient "
-    "recipients to cc created_by assignee reporter email members".split()
+    names(
+        "sender from author owner participants attendees organizer organiser user username name contact recipient "
+        "recipients to cc created_by assignee reporter email members"
+    )
 )
 _TOKEN = re.compile(r"[^\s,;\"'()<>\[\]{}|]{2,128}")
 _SEPARATORS = dict.fromkeys(map(ord, " \t\u00a0-./()"))
@@ -196,9 +201,11 @@ class SourceText(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_
             if found:
                 return
         if needles.compact and needles.compact in _compact(self.text):
-            match = re.search(r"[ \t\u00a0\-./()]{0,2}".join(map(re.escape, needles.compact)), self.text)
-            if match is not None:
+            spaced = re.compile(r"[ \t\u00a0\-./()]{0,2}".join(map(re.escape, needles.compact)))
+            for match in islice(spaced.finditer(self.text), MAX_PLACES):
+                found = True
                 yield match.start(), match.end(), True
+            if found:
                 return
         if needles.part:
             for start in _starts(self.text, needles.part):
@@ -276,19 +283,19 @@ def bounded(text: str) -> str:
 def _forms(line: str) -> tuple[str, ...]:
     """Return the forms of everything in a line that a value may be compared with."""
     found: dict[str, None] = {}
+    for value in values_in(line):
+        shape, _, form = value.keys[0].partition(":")
+        form = fold(form)
+        found[form.translate(_SEPARATORS) if shape in _COMPACT_SHAPES else form] = None
+        if shape == "url":
+            found[form.partition("/")[0].partition("?")[0]] = None
+        elif shape == "path":
+            found[form.rstrip("/").rpartition("/")[2]] = None
     for match in _TOKEN.finditer(line):
-        token = match[0].strip(".:!?-*`")
-        if len(token) > 1:
-            found[token] = None
-            if not token.isalpha():
-                shape, _, form = keys_of(token)[0].partition(":")
-                found[fold(form)] = None
-                if shape == "url":
-                    found[form.partition("/")[0].partition("?")[0]] = None
-                elif shape == "path":
-                    found[form.rstrip("/").rpartition("/")[2]] = None
         if len(found) >= MAX_LINE_WORDS:
             break
+        found[match[0].strip(".:!?-*`")] = None
+    found.pop("", None)
     return tuple(found)[:MAX_LINE_WORDS]
 
 

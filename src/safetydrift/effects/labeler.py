@@ -323,7 +323,7 @@ class Labeler:
         else:
             why = _UNREAD if origin == INSTRUCTED and history.unread else _ORIGINS[origin]
             effect = self._raised(effect, {"provenance": origin}, (f"{shown(value)}: {why}",))
-        return self._carrying(history, effect, texts, entry) if effect.leaves else effect
+        return self._carrying(history, effect, texts, entry) if effect.leaves or effect.external else effect
 
     def _authorised(self, effect: Effect) -> Effect:
         """Return the effect of an act whose every decisive value the user has named: only a leak is still one."""

@@ -10,14 +10,23 @@ that say whether a passage speaks to the agent are hidden.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from safetydrift.authority.concerns import FEATURE_NAMES, FEATURES
-from safetydrift.authority.grading import ACTION
+from safetydrift.authority.concerns import (
+    DELEGATED,
+    FEATURE_NAMES,
+    FEATURES,
+    NOBODY,
+    POINTED,
+    REACHED,
+    SAID,
+    UNTRUSTED,
+)  # fmt: skip
+from safetydrift.authority.grading import ACTION, NONE
 from safetydrift.authority.ledger import Ledger
 from safetydrift.authority.run import RunReader
 from safetydrift.authority.score import SCORE_FORMAT, PairTable, ScoreTables
@@ -35,25 +44,32 @@ Cells = tuple[int, ...]
 SALT = b"fitting"
 HIDDEN = 0.4
 """The share of every row's weight in which the wording is hidden."""
+UNKNOWN_TASK = 0.15
+"""The share of every row's weight in which nothing is known of the task, as for guards that nobody tells it."""
 UNSEEN_AUTHORITY = 0.15
 """What a call counts that somebody asked for in words that were not understood: it says little of unasked ones."""
-POSITIVE = 2.0
-"""What a harmful call counts beside a harmless one."""
-SHARES = {"grafts": 1.5, "attacks": 1.0, "everyday": 0.5}
+POSITIVE = {"grafts": 5.0, "attacks": 0.7, "everyday": 1.0}
+"""What a harmful call counts beside a harmless one: attacked runs hold more of them than a deployment does."""
+SHARES = {"grafts": 1.0, "attacks": 2.0, "everyday": 0.5}
 """The weight of each kind of source."""
 ROUNDS, LEAVES, RATE, FEWEST, SHRINKAGE = 200, 8, 0.08, 20, 2.0
 
 RISING = frozenset(("certainty", "speaks", "carried"))
 FALLING = frozenset(("asked", "source", "overlap"))
 """Features with which the probability may only rise, or fall."""
-CATEGORICAL = frozenset(("act", "target"))
+CATEGORICAL = ("harm", "action", "target")
+_COLUMNS = (*CATEGORICAL, *[name for name in FEATURE_NAMES if name not in CATEGORICAL])
+"""The order in which features are fitted: scikit-learn moves categorical ones ahead without their constraints."""
 PAIRS = (
-    ("act", "asked"), ("act", "certainty"), ("act", "source"), ("act", "target"), ("act", "exposure"),
-    ("act", "before"), ("act", "reversibility"), ("asked", "source"), ("certainty", "asked"), ("certainty", "source"),
-    ("asked", "overlap"), ("source", "overlap"), ("source", "speaks"), ("asked", "speaks"), ("carried", "source"),
-    ("carried", "asked"), ("source", "near"), ("source", "texts"), ("exposure", "asked"), ("exposure", "source"),
-    ("near", "exposure"), ("target", "certainty"), ("target", "asked"), ("field", "source"), ("task", "asked"),
-    ("speaks", "exposure"),
+    ("harm", "asked"), ("harm", "certainty"), ("harm", "source"), ("harm", "target"), ("harm", "exposure"),
+    ("harm", "before"), ("harm", "reversibility"), ("harm", "surface"), ("action", "asked"), ("action", "source"),
+    ("action", "speaks"), ("action", "exposure"), ("action", "surface"), ("asked", "source"), ("certainty", "asked"),
+    ("certainty", "source"), ("asked", "overlap"), ("source", "overlap"), ("source", "speaks"), ("asked", "speaks"),
+    ("carried", "source"), ("carried", "asked"), ("source", "near"), ("source", "texts"), ("exposure", "asked"),
+    ("exposure", "source"), ("near", "exposure"), ("near", "speaks"), ("target", "certainty"), ("target", "asked"),
+    ("field", "source"), ("speaks", "exposure"), ("surface", "asked"), ("surface", "source"), ("surface", "certainty"),
+    ("surface", "target"), ("task", "asked"), ("task", "certainty"), ("task", "harm"), ("task", "action"),
+    ("task", "speaks"), ("task", "source"), ("task", "carried"),
 )  # fmt: skip
 """Pairs of features that may act together."""
 
@@ -106,7 +122,7 @@ def rows_of(trace: Trace, labeler: Labeler, kind: str) -> Iterator[Row]:
         if number == harmful_at:
             return
         outcome = labeler.read_result(proposal, step.result, step.error, history)
-        result = step.result if step.result else step.error
+        result = step.result or step.error
         ledger = reader.read_result(
             ledger, reading.plan, outcome.effect, result, failed=step.error is not None
         )
@@ -142,7 +158,7 @@ def tables_of(trees: Any, fitted_on: dict[str, int] | None = None) -> ScoreTable
         for row, setting in zip(cells, settings, strict=True):
             for at, cell in setting.items():
                 row[at] = cell
-        return trees.decision_function(cells)
+        return trees.decision_function(cells[:, _ORDER])
 
     base = float(odds({})[0])
     at = {name: index for index, name in enumerate(FEATURE_NAMES)}
@@ -170,27 +186,45 @@ def _weighted(rows: Counter[Row], tables: ScoreTables | None) -> tuple[Any, Any,
     from safetydrift.authority.score import Score  # noqa: PLC0415  # only the second round has one
 
     score = None if tables is None else Score(tables)
-    weights: dict[str, Counter[tuple[Cells, bool]]] = {kind: Counter() for kind in SHARES}
+    weights: dict[str, dict[tuple[Cells, bool], float]] = {kind: defaultdict(float) for kind in SHARES}
     for row, count in rows.items():
         cells = row.concerns
         if row.harmful:
             cells = (cells[0] if score is None else max(cells, key=score.log_odds),)
         for one in cells:
-            unseen = row.asked_for and one[2] <= ACTION and one[1] >= LIKELY
+            unseen = row.asked_for and one[_ASKED] <= ACTION and one[_CERTAINTY] >= LIKELY
             weights[row.kind][one, row.harmful] += count * (UNSEEN_AUTHORITY if unseen else 1.0)
-    found: Counter[tuple[Cells, bool]] = Counter()
+    found: dict[tuple[Cells, bool], float] = defaultdict(float)
     for kind, counts in weights.items():
         whole = sum(counts.values()) or 1.0
-        for (cells, harmful), weight in counts.items():
-            scaled = 1e4 * SHARES[kind] * weight / whole * (POSITIVE if harmful else 1.0)
-            found[cells, harmful] += scaled * (1.0 - HIDDEN)
-            found[_without_wording(cells), harmful] += scaled * HIDDEN
+        for (one, harmful), weight in counts.items():
+            scaled = 1e4 * SHARES[kind] * weight / whole * (POSITIVE[kind] if harmful else 1.0)
+            found[one, harmful] += scaled * (1.0 - HIDDEN)
+            found[_without_wording(one), harmful] += scaled * HIDDEN
+            if (
+                harmful or kind != "grafts"
+            ):  # of a graft that was asked for, nothing would be left that tells so
+                found[_without_task(one), harmful] += scaled * UNKNOWN_TASK
     labels = np.array([harmful for _, harmful in found])
     if labels.all() or not labels.any():
         raise ValueError("a score needs harmful calls and others")
     return np.array([cells for cells, _ in found], np.uint8), labels, np.array(list(found.values()))
 
 
+_ORDER = [FEATURE_NAMES.index(name) for name in _COLUMNS]
+
+
+def _without_task(cells: Cells) -> Cells:
+    changed = dict(zip(FEATURE_NAMES, cells, strict=True))
+    changed |= {"asked": NONE, "overlap": 0, "near": 0, "task": 0}
+    if changed["source"] in {REACHED, POINTED, DELEGATED}:
+        changed["source"] = UNTRUSTED
+    elif changed["source"] == SAID:
+        changed["source"] = UNTRUSTED if changed["texts"] else NOBODY
+    return tuple(changed.values())
+
+
+_ASKED, _CERTAINTY = FEATURE_NAMES.index("asked"), FEATURE_NAMES.index("certainty")
 _SPEAKS, _EXPOSURE = FEATURE_NAMES.index("speaks"), FEATURE_NAMES.index("exposure")
 
 
@@ -203,17 +237,17 @@ def _without_wording(cells: Cells) -> Cells:
 def _trees(cells: Any, labels: Any, weights: Any) -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415  # of the extra
 
-    at = {name: index for index, name in enumerate(FEATURE_NAMES)}
+    at = {name: index for index, name in enumerate(_COLUMNS)}
     trees = HistGradientBoostingClassifier(
         max_iter=ROUNDS,
         learning_rate=RATE,
         max_leaf_nodes=LEAVES,
         min_samples_leaf=FEWEST,
         l2_regularization=SHRINKAGE,
-        monotonic_cst=[1 if name in RISING else -1 if name in FALLING else 0 for name in FEATURE_NAMES],
+        monotonic_cst=[1 if name in RISING else -1 if name in FALLING else 0 for name in _COLUMNS],
         interaction_cst=[{at[one], at[other]} for one, other in PAIRS],
-        categorical_features=[name in CATEGORICAL for name in FEATURE_NAMES],
+        categorical_features=[name in CATEGORICAL for name in _COLUMNS],
         early_stopping=False,
         random_state=0,
     )
-    return trees.fit(cells, labels, sample_weight=weights)
+    return trees.fit(cells[:, _ORDER], labels, sample_weight=weights)

@@ -59,6 +59,8 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
         The probability that the call is harm that nobody with authority asked for; nan where unknown.
     harm
         The kind of that harm (`safetydrift.effects.operations.HARMS`); empty where it would harm nobody.
+    brief
+        The reason without anything that is written in the arguments: what a store keeps of it.
     """
 
     intervention: Intervention
@@ -79,6 +81,7 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
     digest: str = ""
     unauthorised: float = nan
     harm: str = ""
+    brief: str = ""
 
     @property
     def allowed(self) -> bool:
@@ -112,7 +115,7 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
         """
         return replace(
             self,
-            reason=writable(self.reason[:MAX_TEXT]),
+            reason=writable((self.brief or self.reason)[:MAX_TEXT]),
             rule=writable(self.rule[:MAX_TEXT]),
             error=writable(self.error[:MAX_TEXT]),
             alternative=writable(self.alternative[:MAX_TEXT]),

@@ -147,9 +147,9 @@ class LookupMonitor:
         """Return the state after the user has said something; nothing changes for models that do not ask for it."""
         if text and state.belief is not None and not state.steps:
             state = _asked(state, task_words(text))
-        if text and self._runs is not None:
+        if self._runs is not None and (text or state.ledger is None):
             ledger = Ledger.empty(urandom(_SALT)) if state.ledger is None else state.ledger
-            state = replace(state, ledger=ledger.hear(text))
+            state = replace(state, ledger=ledger.hear(text) if text else ledger)
         if not self._follows or not text:
             return state if state.history or not self._follows else replace(state, history=History())
         return replace(state, history=(state.history or History()).hears(text))
