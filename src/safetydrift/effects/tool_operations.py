@@ -91,7 +91,7 @@ def tool_operations(
     targets: Sequence[tuple[str, tuple[str, ...]]],
     args: Mapping[str, object],
     *,
-    tool: str = "",
+    tool: object = "",
 ) -> tuple[Operation, ...]:
     """Return what a call does to each of the values that it names.
 
@@ -157,7 +157,7 @@ def with_edits(catalogue: Catalogue, operations: tuple[Operation, ...], text: st
 
 
 def told_by_values(
-    catalogue: Catalogue, tool: str, action: str, args: Mapping[str, object]
+    catalogue: Catalogue, tool: object, action: str, args: Mapping[str, object]
 ) -> list[Operation]:
     """Return what values tell whatever the tool does.
 
