@@ -48,9 +48,9 @@ UNKNOWN_TASK = 0.15
 """The share of every row's weight in which nothing is known of the task, as for guards that nobody tells it."""
 UNSEEN_AUTHORITY = 0.15
 """What a call counts that somebody asked for in words that were not understood: it says little of unasked ones."""
-POSITIVE = {"grafts": 5.0, "attacks": 0.7, "everyday": 1.0}
+POSITIVE = {"grafts": 5.0, "attacks": 2.0, "everyday": 1.0}
 """What a harmful call counts beside a harmless one: attacked runs hold more of them than a deployment does."""
-SHARES = {"grafts": 1.0, "attacks": 2.0, "everyday": 0.5}
+SHARES = {"grafts": 1.5, "attacks": 1.0, "everyday": 1.5}
 """The weight of each kind of source."""
 ROUNDS, LEAVES, RATE, FEWEST, SHRINKAGE = 200, 8, 0.08, 20, 2.0
 

@@ -11,9 +11,9 @@ from safetydrift.guard.policy import GuardPolicy, Rule
 from safetydrift.monitor.verdict import Intervention
 
 ASK_FROM: dict[str, dict[str, float]] = {
-    "default": {"critical": 0.25, "high": 0.35, "medium": 0.5, "low": 0.6},
-    "coding": {"critical": 0.3, "high": 0.4, "medium": 0.65, "low": 0.8},
-    "office": {"critical": 0.2, "high": 0.3, "medium": 0.4, "low": 0.5},
+    "default": {"critical": 0.35, "high": 0.45, "medium": 0.55, "low": 0.7},
+    "coding": {"critical": 0.4, "high": 0.55, "medium": 0.65, "low": 0.8},
+    "office": {"critical": 0.3, "high": 0.4, "medium": 0.5, "low": 0.6},
     "strict": {"critical": 0.1, "high": 0.15, "medium": 0.2, "low": 0.3},
 }
 """Per variant, the probability of unauthorised harm from which a person is asked, by how much the harm weighs."""
