@@ -11,7 +11,7 @@ from safetydrift.monitor.verdict import Intervention
 
 if TYPE_CHECKING:
     from safetydrift.authority.concerns import Concern
-    from safetydrift.guard.judging import Judgement
+    from safetydrift.guard.judgement import Judgement
     from safetydrift.trace import ToolCall
 
 MAX_SHOWN_TARGET = 120
