@@ -449,7 +449,7 @@ def test_who_goes_while_a_person_is_asked_has_not_called(speak):
     async def going():
         gone = asyncio.Event()
         asking = asyncio.create_task(speaking.asend(call("ask_me"), gone=gone))
-        await asyncio.to_thread(asked.wait, 10)
+        await asyncio.to_thread(asked.wait, 120)
         gone.set()
         await asking
 
@@ -470,7 +470,7 @@ def test_who_cancels_while_a_person_is_asked_gets_no_answer(speak):
 
     async def cancelling():
         asking = asyncio.create_task(speaking.asend(call("ask_me"), mcp_session_id="s"))
-        await asyncio.to_thread(asked.wait, 10)
+        await asyncio.to_thread(asked.wait, 120)
         answers = await speaking.asend(cancelled, mcp_session_id="s"), await asking
         return [one.status for one in answers]
 
