@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import isnan, nan
+from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from safetydrift.guard.messages import in_brief, told
 from safetydrift.guard.policy import STRICTNESS, Call
 from safetydrift.guard.safer import safer_tool
 from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, RELEASED, Given, Reserved
-from safetydrift.monitor.session import Pending, TrajectoryState
 from safetydrift.monitor.verdict import Intervention
 from safetydrift.trace import ToolCall
 
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from safetydrift.guard.redacting import Redactor
     from safetydrift.guard.session import Session
     from safetydrift.monitor.lookup import LookupMonitor
+    from safetydrift.monitor.session import Pending, TrajectoryState
     from safetydrift.monitor.verdict import Verdict
 
 MAX_TOOLS = 512
