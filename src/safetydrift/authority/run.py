@@ -385,7 +385,7 @@ def _pointed(ledger: Ledger, sources: Iterable[str], words: tuple[str, ...]) -> 
         found = request.designated(value, words) if request.delegations else ()
         for one in found:
             delegated.update(dict.fromkeys(("*",) if one.whole else one.actions))
-        if found or (value and request.said(value)):
+        if found or pointed > 1 or (value and request.said(value)):
             pointed = 2
         elif value and pointed == 0 and any(place.text.pointed and not place.speaks for place in ledger.places(value)):
             pointed = 1
