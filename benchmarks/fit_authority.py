@@ -47,7 +47,9 @@ def runs_of(shared: Path, every: int, first: int) -> Iterator[tuple[Trace, str]]
 
 def main() -> None:
     """Read the runs and write the score."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("shared", type=Path, help="the folder with traces/ and sessions/")
     parser.add_argument("-o", "--output", type=Path, default=OUTPUT)
     parser.add_argument("--every", type=int, default=1, help="take one run in so many")
@@ -57,7 +59,9 @@ def main() -> None:
     args = parser.parse_args()
     rows = [Row(*row) for path in args.from_rows or () for row in decode(path.read_bytes())]
     labeler = Labeler(load_catalogue())
-    for number, (trace, kind) in enumerate(() if args.from_rows else runs_of(args.shared, args.every, args.first), 1):
+    for number, (trace, kind) in enumerate(
+        () if args.from_rows else runs_of(args.shared, args.every, args.first), 1
+    ):
         rows += rows_of(trace, labeler, kind)
         if number % 1000 == 0:
             print(f"\r{number} runs, {len(rows)} calls with concerns", end="", file=sys.stderr, flush=True)
