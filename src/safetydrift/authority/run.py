@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
@@ -410,6 +411,7 @@ def _kind_of_path(path: str) -> int:
     return ELSEWHERE if lower.startswith(("/", "~", "..", "$home", "%userprofile%")) or lower[1:3] in {":\\", ":/"} else PROJECT
 
 
+@lru_cache(1024)
 def _object_words(tool: str) -> tuple[str, ...]:
     """Return what the name of a tool says of its object: all of its words but the first."""
     words = [word for word in _SPLIT.split(tool.rpartition("__")[2]) if word]
