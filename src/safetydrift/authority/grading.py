@@ -106,6 +106,7 @@ class View:
         self._digest, self._delegations = Digester(request.salt), request.delegations
         self._clauses = tuple([_Clause(clause) for clause in request.clauses])
         self._words, self._keys = frozenset(split(request.words)), frozenset(split(request.keys))
+        self._of_clauses = frozenset().union(*[clause.words | clause.parts for clause in self._clauses])
         self._refused_beyond = request.refused_beyond
         self._containers, self._titled = vocabulary().kinds("file", "folder"), vocabulary().kinds(*_TITLED)
         self.memo: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Asked] = {}
@@ -131,7 +132,9 @@ class View:
             whole = target.shape != "path" or self._digest(f"path:{target.form}") in self._keys
             return whole or self._digest(f"twice:tail:{target.form}") not in self._keys
         named = target.shape == "name" or (target.shape == "id" and target.readable)
-        words = [word.digest for word in target.words if not word.joins] if named else []
+        if not named or any(word.digest not in self._of_clauses and not word.joins for word in target.words):
+            return False
+        words = [word.digest for word in target.words if not word.joins]
         return bool(words) and any(
             (clause.words | clause.parts).issuperset(words) for clause in self._clauses
         )
