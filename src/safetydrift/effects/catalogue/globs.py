@@ -78,8 +78,8 @@ class Globs:
 
     def any_of(self, texts: Iterable[str]) -> bool:
         """Return whether one of the texts matches."""
-        if self._exact and not self._fold:
-            return not self._literals.isdisjoint(texts)
+        if self._exact:
+            return not self._literals.isdisjoint(map(str.lower, texts) if self._fold else texts)
         texts = [text.lower() for text in texts] if self._fold else list(texts)
         if not self._literals.isdisjoint(texts):
             return True
