@@ -169,7 +169,7 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
 
 def _worth(text: SourceText) -> int:
     """Return by what it is decided which text is forgotten: one that speaks to the agent last of all."""
-    speaks = bool(text.speaks) or (bool(text.lines) and any([line.speaks for line in text.lines]))
+    speaks = bool(text.speaks) or (bool(text.lines) and any(line.speaks for line in text.lines))
     return 16 * speaks + 4 * text.pointed + text.integrity
 
 
