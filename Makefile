@@ -8,7 +8,7 @@ WORKERS ?= 2
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: help demo test test-long lint types imports format benchmarks evidence corpus model card lock clean
+.PHONY: help demo docs test test-long lint types imports format benchmarks evidence corpus model card lock clean
 
 help:  ## Show what can be made
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -24,7 +24,7 @@ $(VENV)/dev.stamp: $(VENV)/run.stamp requirements/dev.txt
 	$(INSTALL) --require-hashes -r requirements/dev.txt
 	touch $@
 
-demo: $(VENV)/run.stamp  ## Fit on real agent runs, report the findings, replay three of them
+demo: $(VENV)/run.stamp  ## Show where the published chain stops and what the guard stops; replay three runs
 	$(BIN)/safetydrift demo --output build/demo
 
 test: $(VENV)/dev.stamp lint types imports  ## Lint, types, import contract, tests, docs examples
@@ -50,6 +50,10 @@ format: $(VENV)/dev.stamp  ## Put the code in its usual shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+docs: $(VENV)/dev.stamp  ## Build the site of the documentation in build/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "to read and search it: $(BIN)/python -m http.server --directory build/docs"
+
 benchmarks: $(VENV)/dev.stamp  ## Measure; results go to build/benchmarks
 	$(BIN)/python benchmarks/run.py --output build/benchmarks
 
@@ -69,7 +73,7 @@ model: $(VENV)/run.stamp  ## Fit the shipped model again from the shipped corpus
 
 # FIGURES is the JSON of an evaluation: safetydrift evaluate corpus --predictor foresight --split tasks --json > FIGURES
 card: $(VENV)/run.stamp  ## Write the card of the shipped model
-	$(BIN)/safetydrift card default --name "the shipped model" $(if $(FIGURES),--evaluation $(FIGURES)) --output docs/model-card.md
+	$(BIN)/safetydrift card default --name "the shipped model" $(if $(FIGURES),--evaluation $(FIGURES)) --output docs/reference/model-card.md
 
 lock:  ## Compile the locked requirements again (needs uv)
 	uv pip compile pyproject.toml requirements/build.in --extra fit --extra report --extra zstd --universal \

@@ -10,6 +10,12 @@ from safetydrift.effects.operations import CERTAIN, Operation
 EMPTY = Ledger.empty(b"salt").hear("Send the report to ann@example.org")
 
 
+def known(ledger, path):
+    found = ledger.file(path)
+    assert found is not None
+    return found
+
+
 def filled(count, **options):
     ledger = EMPTY
     for number in range(count):
@@ -38,19 +44,19 @@ def test_files_are_bounded_and_those_with_a_label_stay():
     for number in range(2 * MAX_FILES):
         ledger = ledger.with_files([(ledger.file_digest(f"f{number}"), KnownFile(made=True))])
     assert len(ledger.files) == MAX_FILES
-    assert ledger.file("keys.tar").level == 2
+    assert known(ledger, "keys.tar").level == 2
 
 
 @pytest.mark.parametrize("path", ["out/a.txt", "./out/a.txt", "out//a.txt", "out/sub/../a.txt", "out/a.txt/"])
 def test_a_file_is_known_however_its_path_is_written(path):
     ledger = EMPTY.with_files([(EMPTY.file_digest("out/a.txt"), KnownFile(made=True))])
-    assert ledger.file(path).made
+    assert known(ledger, path).made
 
 
 def test_what_a_folder_is_its_files_are():
-    ledger = EMPTY.with_files([(EMPTY.file_digest("/tmp/work"), KnownFile(made=True))])
-    assert ledger.file("/tmp/work/deep/a").made
-    assert ledger.file("/tmp/workshop") is None
+    ledger = EMPTY.with_files([(EMPTY.file_digest("/srv/work"), KnownFile(made=True))])
+    assert known(ledger, "/srv/work/deep/a").made
+    assert ledger.file("/srv/workshop") is None
 
 
 def test_a_part_of_a_run_inherits_the_users_words_and_nothing_else():
@@ -61,12 +67,14 @@ def test_a_part_of_a_run_inherits_the_users_words_and_nothing_else():
 
 
 def test_a_store_keeps_no_text_and_reads_back_what_it_kept():
-    script = KnownFile(made=True, latent=(Operation("delete", "/srv", "path", "destruction", CERTAIN, "delete /srv"),))
+    script = KnownFile(
+        made=True, latent=(Operation("delete", "/srv", "path", "destruction", CERTAIN, "delete /srv"),)
+    )
     ledger = filled(3).with_files([(EMPTY.file_digest("x.sh"), script)])
     data = msgspec.msgpack.encode(ledger.kept())
     assert b"text" not in data
     assert b"/srv" not in data
     back = msgspec.msgpack.decode(data, type=Ledger)
     assert back.kept() == ledger.kept()
-    assert back.file("x.sh").latent[0].harm == "destruction"
+    assert known(back, "x.sh").latent[0].harm == "destruction"
     assert back.request.said("ann@example.org")

@@ -1,5 +1,7 @@
 """The score of concerns: additive, monotone, and refused where it does not fit."""
 
+from pathlib import Path
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -40,6 +42,7 @@ def test_the_parts_add_up_to_the_whole(cells):
 def test_a_call_is_as_bad_as_its_worst_concern(several):
     concerns = [Concern(cells, "send", target=str(number)) for number, cells in enumerate(several)]
     found = SCORE.assess(concerns)
+    assert found.concern is not None
     assert SCORE.log_odds(found.concern.cells) == max(map(SCORE.log_odds, several))
     assert 0.0 <= found.probability <= 1.0
 
@@ -60,8 +63,7 @@ def test_a_call_without_concerns_is_clear():
     ],
 )
 def test_tables_that_do_not_fit_are_refused(change):
-    with open(SHIPPED, "rb") as file:
-        tables = msgspec.json.decode(file.read())
+    tables = msgspec.json.decode(Path(SHIPPED).read_bytes())
     with pytest.raises(ModelFileError):
         decode_score(msgspec.json.encode(change(tables)))
 
@@ -73,7 +75,7 @@ def test_what_is_no_score_is_refused(data):
 
 
 def test_a_missing_file_is_an_error_that_names_it(tmp_path):
-    with pytest.raises(ModelFileError, match="none.json"):
+    with pytest.raises(ModelFileError, match=r"none\.json"):
         load_score(tmp_path / "none.json")
 
 

@@ -7,7 +7,10 @@ from safetydrift.trace import ToolCall
 
 
 def written(tool, args, *paths):
-    return [(path, call.name, next(iter(call.args.values()))) for path, call in scripts_in(ToolCall(tool, args), paths, by_shell=tool == "bash")]
+    return [
+        (path, call.name, next(iter(call.args.values())))
+        for path, call in scripts_in(ToolCall(tool, args), paths, by_shell=tool == "bash")
+    ]
 
 
 @pytest.mark.parametrize(

@@ -245,12 +245,17 @@ def test_a_mistake_is_named_on_standard_error_with_its_exit_code(traces, tmp_pat
 
 
 def test_the_main_job_runs_on_traces_of_ones_own(traces, tmp_path):
-    done = safetydrift("demo", traces, "-o", tmp_path / "out")
+    done = safetydrift("demo", traces, "-o", tmp_path / "out", width=80)
     assert done.returncode == 0, done.stderr
-    assert "A violation is what the source of a run labelled as one, at its onset." in done.stdout
-    assert "The published method on the same runs" in done.stdout
-    assert load_model(tmp_path / "out" / "model.json").tables["office"].departures[0] == 12
-    assert "<html" in (tmp_path / "out" / "report.html").read_text()
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    report = (tmp_path / "out" / "report.html").read_text()
+    for told in ("The published chain and the risk score", "What the guard does in the same runs"):
+        assert told in done.stdout
+        assert told in report
+    assert "The published method on the same runs" in report
+    model = load_model(tmp_path / "out" / "model.json")
+    assert model.risk_score is not None
+    assert 0 < sum(model.provenance["runs"][""].values()) < 48  # without the tasks held out
     found = json.loads(safetydrift("demo", traces, "-o", tmp_path / "again", "--json").stdout)
     (sources, _) = found["sections"]["What was read"]
     assert sources["rows"][0]["violated, of usable runs"]["hits"] == 4
@@ -293,7 +298,8 @@ def test_names_chosen_by_others_cannot_speak_to_the_terminal(tmp_path):
         assert done.returncode == 0, done.stderr
         assert "\x1b" not in done.stdout + done.stderr
         assert "\x07" not in done.stdout + done.stderr
-        assert "[/bold][red]" in done.stdout
+        report = tmp_path / "out" / "report.html"
+        assert "[/bold][red]" in done.stdout + (report.read_text() if report.exists() else "")
 
 
 def test_a_run_without_a_label_is_not_called_free_of_violation(traces, tmp_path):

@@ -169,5 +169,5 @@ def test_a_failing_command_in_a_tool_nobody_listed_may_have_done_half_of_it():
 
 
 def test_what_is_kept_of_a_proposal_says_nothing_of_its_arguments():
-    kept = LABELER.read_call(ToolCall("send_email", {"recipients": ["a@b.example"]})).kept()
+    kept = LABELER.read_call(ToolCall("send_email", {"recipients": ["a@b.example"]})).stored()
     assert kept.effect.operations == ()

@@ -67,13 +67,21 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+def test_the_contents_lead_to_every_section(page):
+    found = Page(page)
+    (links, places) = (found.of("a"), found.of("h2"))
+    assert [link["href"] for link in links] == [f"#{place['id']}" for place in places]
+    assert len(links) == 1
+
+
 def test_a_page_is_well_formed_and_loads_nothing_from_anywhere(page):
     read = Page(page)
     assert read.open == []
     assert not {tag for tag, _ in read.elements} & {"script", "link", "iframe", "object", "embed", "base"}
     for tag, attributes in read.elements:
         addresses = [attributes[name] for name in ("src", "srcset", "href", "action") if name in attributes]
-        assert all(tag == "img" and one.startswith("data:image/svg+xml;base64,") for one in addresses)
+        inside = "#section-" if tag == "a" else "data:image/svg+xml;base64,"
+        assert all(tag in {"a", "img"} and one.startswith(inside) for one in addresses)
         assert not any(name.startswith("on") for name in attributes)
     assert "@import" not in page
     assert "url(" not in page

@@ -177,7 +177,7 @@ def test_what_is_no_model_is_refused_by_name(tmp_path, content, message):
         (lambda content: content["space"]["rules"].pop(0), "not the one its identity names"),
         (lambda content: content.__setitem__("notion", "mood"), "Invalid enum value 'mood'"),
         (lambda content: content["policy"].__setitem__("threshold", 7), "between 0 and 1, got 7"),
-        (lambda content: content["catalogue"].__setitem__("format", "other"), "expected format"),
+        (lambda content: content["catalogue"].__setitem__("name", "other"), "does not come with SafetyDrift"),
     ],
 )
 def test_a_model_that_contradicts_itself_is_refused(saved, change, message):

@@ -45,6 +45,14 @@ def guard(make, store):
 
 
 @pytest.fixture
+def lenient(make, store):
+    """Return a guard that lets everything through."""
+    made = make(GuardPolicy(when=(Rule(Intervention.ALLOW),)), store)
+    made.session("run", "Pay the rent", category="banking")
+    return made
+
+
+@pytest.fixture
 def asking(make, store):
     """Return a guard that asks about everything."""
     made = make(GuardPolicy(when=(Rule(Intervention.ASK, reason="this is asked about"),)), store)

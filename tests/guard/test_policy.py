@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import PolicyFileError
-from safetydrift.formats import load_space
-from safetydrift.guard import GuardPolicy, Rule, load_policy
+from safetydrift.guard import Guard, GuardPolicy, Rule, load_policy
 from safetydrift.guard.default_policy import default_policy
 from safetydrift.guard.policy import SEVERITIES, SEVERITY_OF, STRICTNESS, Call
 from safetydrift.guard.policy_file import WatchedPolicy
@@ -339,7 +338,7 @@ def test_a_changed_file_is_followed_and_a_broken_one_is_not(tmp_path, make):
     assert "dire" in told[1]
 
 
-def test_the_default_asks_about_what_a_stranger_ordered(make):
+def test_the_default_asks_about_what_an_injected_instruction_says(make):
     guard = make()
     guard.session("run", "Summarise the file notes.txt")
     read = guard.propose("run", ToolCall("read_file", {"path": "notes.txt"}))
@@ -350,12 +349,27 @@ def test_the_default_asks_about_what_a_stranger_ordered(make):
         "run", ToolCall("send_money", {"recipient": "GB29NWBK60161331926819", "amount": 500})
     )
     assert paid.intervention is ASK
-    assert paid.rule == "a stranger's orders"
-    assert "stranger" in paid.reason
+    assert paid.rule == "unauthorised harm (high)"
+    assert "not the user" in paid.reason
 
 
-def test_the_default_of_a_space_without_provenance_is_the_threshold():
-    assert default_policy(load_space("paper")) == GuardPolicy()
+@pytest.mark.parametrize("variant", ["default", "coding", "office", "strict"])
+def test_graver_harm_is_asked_about_from_a_lower_probability_on(variant):
+    limits = [rule.unauthorised or 0.0 for rule in default_policy(variant).when]
+    assert [rule.weight for rule in default_policy(variant).when] == list(reversed(SEVERITIES))
+    assert limits == sorted(limits)
+
+
+def test_the_strict_variant_asks_whenever_another_one_does():
+    strict = {rule.weight: rule.unauthorised or 0.0 for rule in default_policy("strict").when}
+    for variant in ("default", "coding", "office"):
+        assert all(strict[rule.weight] <= (rule.unauthorised or 0.0) for rule in default_policy(variant).when)
+
+
+def test_a_variant_is_loaded_by_its_name(make):
+    guard = Guard.load(policy="coding")
+    assert guard.policy == default_policy("coding")
+    guard.close()
 
 
 def test_a_policy_can_be_put_in_force(make):

@@ -194,7 +194,9 @@ def test_questions_that_nobody_answers_are_not_kept_for_ever(make, collected, mo
         decision = Decision(Intervention.ASK, key="run", call_id=str(number), would_be=Intervention.BLOCK)
         telemetry.decided(decision, ToolCall("x" * 1000), "p", "m", guard.redactor)
     assert len(telemetry._asked) == 2
-    telemetry.decided(Decision(Intervention.BLOCK, key="run", call_id="0", answered_by="me"), None, guard)
+    telemetry.decided(
+        Decision(Intervention.BLOCK, key="run", call_id="0", answered_by="me"), None, "p", "m", guard.redactor
+    )
     span = collected.spans[-1]
     assert span.name == "execute_tool"
     assert "gen_ai.tool.name" not in span.attributes

@@ -20,7 +20,7 @@ from safetydrift.integrations.doctor import claude_code, mcp
 from safetydrift.integrations.doctor.claude_code import Installed
 from safetydrift.integrations.doctor.findings import COVERAGE
 
-LIMITS = Path(__file__).parents[2] / "docs" / "limits.md"
+LIMITS = Path(__file__).parents[2] / "docs" / "reference" / "limits.md"
 
 
 @pytest.fixture

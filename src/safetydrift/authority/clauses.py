@@ -10,6 +10,7 @@ import msgspec
 
 from safetydrift.authority.objects import Objects, direct_kinds
 from safetydrift.authority.reading import Token, asks, ends_line, is_comma, tokens_of
+from safetydrift.authority.text import names
 from safetydrift.authority.verbs import Verbs
 from safetydrift.authority.vocabulary import GROUPS, VERB_BITS, actions, mark, scope, vocabulary
 
@@ -25,16 +26,19 @@ _PERSON, _REFERS, _QUOTED, _TOWARD = mark("person"), mark("refers"), mark("quote
 _PARTS = mark("connect", "contrast", "except")
 _SETS_ASIDE = mark("except", "contrast")
 _OPENS = mark("adverb", "connect", "assent")
-_ASKS = mark("question", "howto")
+_LACKING, _SAFEGUARDS = mark("lacking"), names("alarm webhook firewall")
+_DETERMINER = mark("determiner")
+_ASKS, _CONTENT = mark("question", "howto"), mark("content")
 _FOR_NOW = mark("provisional", "consent")
 _ONLY = scope("only")
 _BROAD = sum(VERB_BITS[name] for name in GROUPS)
 _REPEAT = mark("repeat")
-_READ, _RUN, _EDIT, _AUTOMATE, _SPEAKS = (
+_READ, _RUN, _EDIT, _AUTOMATE, _DISABLE, _SPEAKS = (
     actions("read"),
     actions("run"),
     actions("edit"),
     actions("automate"),
+    actions("disable"),
     actions("send", "publish", "edit"),
 )
 
@@ -117,6 +121,8 @@ class _Reader:
         verbs = Verbs(part, joint, consent=consent, late=late)
         self.late = verbs.late
         clause = _read(part, verbs, question and not again)
+        if joint is not None and joint.marks & _LACKING and clause.kinds & vocabulary().kinds(*_SAFEGUARDS):
+            clause.asked |= _DISABLE
         if (
             clause.asked & _SPEAKS
             and part
@@ -183,7 +189,12 @@ def _split(tokens: list[Token]) -> Iterator[tuple[list[Token], Token | None]]:
 
 def _denies_next(tokens: list[Token]) -> bool:
     """Return whether a verb follows soon, as in ``without deleting anything``."""
-    return any(token.sense.gerunds or (not token.sense.strict and token.sense.verbs) for token in tokens)
+    for token in tokens:
+        if token.marks & _DETERMINER and token.sense.strict:
+            return False  # what is stopped is a thing: the monitoring agent
+        if token.sense.gerunds or (not token.sense.strict and token.sense.verbs):
+            return True
+    return False
 
 
 def _heads(part: list[Token]) -> bool:
@@ -268,7 +279,7 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
     """Return a part of a sentence with its verbs."""
     known = vocabulary()
     clause = Clause()
-    clause.tokens, clause.question = part, question
+    clause.tokens, clause.question = part, question and not _asks_for_content(part)
     asked = verbs.asked
     if asked & _RUN:
         asked |= _commanded(clause, part)
@@ -281,6 +292,8 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
         clause.asked, clause.goals = known.asked(asked, direct), verbs.goals
         if clause.asked & ~_READ and any(_repeats(part, at) for at in range(len(part))):
             clause.asked |= _AUTOMATE
+        if any(_lacks(part, at) for at in range(len(part))):
+            clause.asked |= _DISABLE
         if asked & _EDIT and verbs.made:
             clause.goals |= known.goal_bits["implement"]
     if verbs.refused:
@@ -290,6 +303,20 @@ def _read(part: list[Token], verbs: Verbs, question: bool) -> Clause:
     if verbs.places:
         _refer(clause)
     return clause
+
+
+def _lacks(part: list[Token], at: int) -> bool:
+    """Return whether a safeguard is to be done without, as in ``without the hooks``."""
+    if not part[at].marks & _LACKING or part[at].quoted:
+        return False
+    kinds = vocabulary().kinds(*_SAFEGUARDS)
+    return any(token.sense.kinds & kinds and not token.quoted for token in part[at + 1 : at + 4])
+
+
+def _asks_for_content(part: list[Token]) -> bool:
+    """Return whether a question is one for what something says, and not whether, how many or where it is."""
+    words = [token for token in part if not token.sign and not token.marks & _OPENS]
+    return bool(words) and bool(words[0].marks & _CONTENT or not words[0].marks & _ASKS)
 
 
 def _repeats(part: list[Token], at: int) -> bool:

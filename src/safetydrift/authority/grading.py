@@ -6,9 +6,9 @@ import re
 
 import msgspec
 
-from safetydrift.authority.kept import DIRECTED, EXCEPTED, NUMBERED, PINNED, Digester, split
+from safetydrift.authority.kept import DIRECTED, EXCEPTED, NUMBERED, PINNED, QUESTION, Digester, split
 from safetydrift.authority.objects import SPECIAL
-from safetydrift.authority.targets import Act, Target
+from safetydrift.authority.targets import About, Act, Spoken, Target
 from safetydrift.authority.text import names, words_in
 from safetydrift.authority.vocabulary import ACTION_BITS, actions, scope, vocabulary
 from safetydrift.effects.operations import MAX_TARGET
@@ -32,6 +32,20 @@ _TAKES = actions("delete", "move", "stop")
 """Acts on one thing that are not on what it is in: to delete an issue of a project is not to delete the project."""
 _NAMED_ALONE = actions("install", "fetch")
 """Acts that are no ordinary means any more once the user has named what they want of their kind."""
+_BRINGS_ABOUT, _SWITCHES_OFF, _EDIT = (
+    actions("automate", "grant", "connect"),
+    actions("disable"),
+    actions("edit"),
+)
+_ENDS = actions("delete", "revoke", "disable", "stop")
+_BEGINS = actions(
+    "edit", "install", "configure", "grant", "connect", "schedule", "run", "move", "deploy", "send"
+)
+_READ, _GRANT = actions("read"), actions("grant")
+_AGED, _WHERE = scope("aged"), scope("production", "staging")
+"""Scopes that say that not all is meant, and where an act is."""
+_FEWEST = 3
+"""One in so many of the names that a clause gives must be found in a call that it is about."""
 _LONG_WORD = re.compile(r"[^\W_]{4,40}")
 _MOST_SHARED = 4
 _MOST_TARGETS = 512
@@ -76,6 +90,8 @@ class _Clause:
         )
         self.acts = bool(clause.asked | clause.refused | clause.goals)
         self.excepted, self.directed = bool(clause.flags & EXCEPTED), bool(clause.flags & DIRECTED)
+        self.question = bool(clause.flags & QUESTION)
+        self.pinned = bool(clause.flags & (PINNED | NUMBERED)) or bool(clause.places)
         self.numbered = bool(clause.flags & NUMBERED)
         self.names, self.parts = frozenset(split(clause.names)), frozenset(split(clause.parts))
         self.located = self.names | frozenset(split(clause.places_named))
@@ -104,6 +120,7 @@ class View:
 
     def __init__(self, request: Kept) -> None:
         self._digest, self._delegations = Digester(request.salt), request.delegations
+        self._spoken: tuple[tuple[str, ...], Spoken] | None = None
         self._clauses = tuple([_Clause(clause) for clause in request.clauses])
         self._words, self._keys = frozenset(split(request.words)), frozenset(split(request.keys))
         self._of_clauses = frozenset().union(*[clause.words | clause.parts for clause in self._clauses])
@@ -189,6 +206,51 @@ class View:
             return Asked(FORBIDDEN, forbidden)
         return best
 
+    def amounts(
+        self, wanted: tuple[str, ...], described: tuple[str, ...], texts: tuple[str, ...], kind: str
+    ) -> Asked:
+        """See `safetydrift.authority.request.Request.amounts`."""
+        bits, found = actions(*wanted), Asked(NONE)
+        if not any(clause.asked & bits for clause in self._clauses):
+            return found
+        if self._spoken is None or self._spoken[0] != texts:
+            self._spoken = (texts, Spoken(texts, self._digest))
+        about = About(described, self._spoken[1], self._digest)
+        needed = vocabulary().kinds(kind) if kind and not about.kinds & vocabulary().kinds("database") else 0
+        for number, clause in enumerate(self._clauses):
+            if clause.refused & bits and (clause.vague or self._speaks_of(clause, about)):
+                found = Asked(NONE)
+            elif clause.asked & bits and not _contradicts(clause, bits) and self._speaks_of(clause, about):
+                hides = needed and (clause.question or not vocabulary().widened(clause.kinds) & needed)
+                if not hides and not (needed and clause.scope & _PUBLIC & ~about.spoken):
+                    found = Asked(ASKED, number)
+        return found
+
+    def _speaks_of(self, clause: _Clause, about: About) -> bool:
+        """Return whether a clause is about what a description says, and names nothing that the call does not."""
+        narrowed = clause.scope & (_AGED | _WHERE & ~about.spoken)
+        if narrowed or about.scope & ~clause.scope:
+            return False
+        placed = clause.keys | clause.places
+        holds = not placed.isdisjoint(about.keys)
+        if clause.pinned and not holds and not (clause.numbered and clause.parts <= about.said):
+            return False
+        told = (
+            (about.loose and holds)
+            or clause.kinds & about.kinds
+            or clause.scope & about.scope
+            or not clause.names.isdisjoint(about.words)
+        )
+        if not told or (clause.scope & _ONLY and not clause.located <= about.said):
+            return False
+        named = _FEWEST * len(clause.located & about.meant) >= len(clause.located)
+        return named or (holds and not clause.asked & _GRANT)
+
+    def reaches(self, clause: int, detail: str) -> bool:
+        """See `safetydrift.authority.request.Request.reaches`."""
+        known = vocabulary().scope_of(words_in(detail[:MAX_TARGET])) & SPECIAL
+        return clause >= 0 and not known & ~self._clauses[clause].scope
+
     def _grade(self, number: int, clause: _Clause, act: Act) -> Asked:
         fit = min(
             [self._fit(clause, target, act) for target in act.targets] or [self._fit_described(clause, act)]
@@ -267,8 +329,9 @@ class View:
 
     def _fit(self, clause: _Clause, target: Target, act: Act) -> int:
         """Return how well a target fits the objects of a clause; 0 for not at all."""
-        if not target.inside.isdisjoint(clause.keys):
-            return _EXACT
+        closed = target.guarded and act.bit & _READ and not self._opens(clause, target)
+        if closed or not target.inside.isdisjoint(clause.keys):
+            return 0 if closed else _EXACT
         if target.cut or target.wide or target.party:
             everything = target.wide and clause.scope & _ALL and clause.vague
             return _WORDS if not target.cut and (everything or self._fits_party(clause, target)) else 0
@@ -280,6 +343,12 @@ class View:
                 return _WORDS
             return 0 if clause.numbered else self._fit_described(clause, act, target.kinds)
         return self._fit_words(clause, target, act) or self._fit_kind(clause, target, act)
+
+    def _opens(self, clause: _Clause, target: Target) -> bool:
+        """Return whether a clause speaks of credentials, or names the very file in which they are."""
+        known = vocabulary()
+        spoken = known.widened(clause.kinds) & known.kinds("credential")
+        return bool(spoken) or not target.said_as.isdisjoint(clause.keys | clause.places)
 
     def _fit_kind(self, clause: _Clause, target: Target, act: Act) -> int:
         """Return how well a readable target fits a clause that names none of its objects, by its kind."""
@@ -357,8 +426,20 @@ class View:
         return found
 
 
+def _contradicts(clause: _Clause, bits: int) -> bool:
+    """Return whether a clause ends what an act would bring about, or changes what it would end."""
+    if bits & _BRINGS_ABOUT:
+        return bool(clause.asked & _ENDS) and not clause.asked & _BEGINS
+    return bool(bits & _SWITCHES_OFF and clause.asked & _EDIT) and not clause.asked & _ENDS & ~_SWITCHES_OFF
+
+
 def _is_within(within: str, act: Act) -> bool:
     """Return whether an act stays where an ordinary means belongs."""
+    credential = vocabulary().kinds("credential")
+    if vocabulary().widened(act.kinds) & credential:
+        return False
+    if any(target.guarded or (target.outside and not target.party) for target in act.targets):
+        return False
     if within == "project":
         return not any(target.outside or target.shape == "account" for target in act.targets)
     return not within or (within != "named" and bool(act.kinds & vocabulary().kinds(within)))

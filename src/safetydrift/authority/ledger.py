@@ -118,7 +118,9 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     def with_text(self, text: SourceText) -> Ledger:
         """Return the ledger after a text has come in."""
         texts = (*self.texts, text)
-        while len(texts) > MAX_TEXTS or (len(texts) > 1 and sum([len(one.text) for one in texts]) > MAX_CHARACTERS):
+        while len(texts) > MAX_TEXTS or (
+            len(texts) > 1 and sum([len(one.text) for one in texts]) > MAX_CHARACTERS
+        ):
             worth = [_worth(one) for one in texts[:-1]]
             least = worth.index(min(worth))
             texts = texts[:least] + texts[least + 1 :]

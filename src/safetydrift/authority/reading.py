@@ -38,8 +38,8 @@ _INLINE = re.compile(
     r"|(?<![^\s(\[:,])['‘][^'‘’\n]{1,300}['’](?![\w])"
 )
 _SOFT_BREAK = re.compile(r"(?<![\n.:;!?])\n(?=[a-zß-ÿα-ωа-яё])")
-_NAME = re.compile(r"(?<=[a-z0-9,;:')] )(?=[A-Z][a-zà-ÿ])")
-"""Where a word begins that has a capital letter within a sentence."""
+_NAME = re.compile(r"(?<=[a-z0-9,')] )(?=[A-Z][a-zà-ÿ])")
+"""Where a word begins that has a capital letter within a sentence; behind a colon anything may begin."""
 _TIGHT = re.compile(r"(?<=[a-z])\.(?=[A-Z][a-z])")
 """A full stop without a blank behind it."""
 _ABBREVIATED = re.compile(r"\b(dr|mrs?|ms|prof|st|nr|sra?|mme|vs|e\.g|i\.e|z\.b|p\.ej)\.(?= )", re.IGNORECASE)

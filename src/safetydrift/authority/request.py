@@ -74,7 +74,7 @@ class Request(Kept, frozen=True, dict=True):
         return self._view().overlap(value)
 
     def shares(self, text: str) -> int:
-        """Return how many different words of more than three letters a folded text shares with the user's, at most 4."""
+        """Return how many words of more than three letters a folded text shares with the user's, at most 4."""
         return self._view().shares(text)
 
     def asks(self, action: str, targets: Sequence[str] = (), words: Sequence[str] = ()) -> Asked:
@@ -102,6 +102,31 @@ class Request(Kept, frozen=True, dict=True):
                 view.memo.clear()
             answer = view.memo[question] = view.asks(*question)
         return answer
+
+    def amounts(
+        self, actions: Sequence[str], described: Sequence[str], texts: Sequence[str] = (), kind: str = ""
+    ) -> Asked:
+        """Return the authority for what is known by a description rather than by a value: `ASKED` or `NONE`.
+
+        It was asked for if a clause asks for one of the actions, the description speaks of the kind of its objects or
+        shares a name with it, and whatever the clause names is found again in the call.
+
+        Parameters
+        ----------
+        actions
+            What it amounts to, of `safetydrift.effects.operations.ACTIONS`.
+        described
+            What describes it; the last as it is written in the call.
+        texts
+            The values of the call's arguments.
+        kind
+            The kind of object of which the clause must speak in any case, if any.
+        """
+        return self._view().amounts(tuple(actions), tuple(described), tuple(texts), kind)
+
+    def reaches(self, clause: int, detail: str) -> bool:
+        """Return whether a detail of an act asks for no more than a clause speaks of: force, production, the public."""
+        return self._view().reaches(clause, detail)
 
     def designated(self, source: str, words: Iterable[str] = ()) -> tuple[Delegation, ...]:
         """Return the delegations that point to a source.

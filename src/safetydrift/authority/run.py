@@ -1,4 +1,4 @@
-"""A call in view of its run: its concerns before it is made, and what it adds to the ledger once its result is there."""
+"""A call in view of its run: its concerns before it is made, and what it adds to the ledger afterwards."""
 
 from __future__ import annotations
 
@@ -9,9 +9,32 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
+from safetydrift.authority.asking import grades
 from safetydrift.authority.concerns import (
-    ACTION_NAMES, DELEGATED, ELSEWHERE, HARM_NAMES, INSIDE, LANGUAGE, MADE, MAX_CONCERNS, NOBODY, NOTHING, OTHER, OWN, PARTY, POINTED, PROJECT,
-    REACHED, RECORDED, SAID, SYSTEM, TEMPORARY, TYPED, UNTRUSTED, Concern, gravity,
+    ACTION_NAMES,
+    DELEGATED,
+    ELSEWHERE,
+    HARM_NAMES,
+    INSIDE,
+    LANGUAGE,
+    MADE,
+    MAX_CONCERNS,
+    NOBODY,
+    NOTHING,
+    OTHER,
+    OWN,
+    PARTY,
+    POINTED,
+    PROJECT,
+    REACHED,
+    RECORDED,
+    SAID,
+    SYSTEM,
+    TEMPORARY,
+    TYPED,
+    UNTRUSTED,
+    Concern,
+    gravity,
 )  # fmt: skip
 from safetydrift.authority.ledger import MAX_LATENT, FileDigest, KnownFile, Ledger
 from safetydrift.authority.score import CLEAR, Assessment
@@ -25,7 +48,6 @@ from safetydrift.effects.escapes import unescaped
 from safetydrift.effects.history.provenance import decides
 from safetydrift.effects.languages.addresses import addresses_in
 from safetydrift.effects.operations import CERTAIN, LIKELY, Operation
-from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,6 +58,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.labeler import Labeler
     from safetydrift.effects.proposal import Proposal
     from safetydrift.states.effect import Effect
+    from safetydrift.trace import ToolCall
 
 MAX_SOURCES = 6
 """Values of a reading call by which its source is recognised."""
@@ -51,7 +74,9 @@ _PARTIES = frozenset(("host", "recipient", "account", "person"))
 _DATA_LEVELS = {"sensitive": 1, "credentials": 2}
 _REVERSIBILITY = {"fully_reversible": 0, "partially": 1, "irreversible": 2}
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "$tmpdir", "%temp%")  # noqa: S108  # compared, never opened
-_SYSTEM = re.compile(r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows")
+_SYSTEM = re.compile(
+    r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows"
+)
 _SPLIT = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
 _TELLING = frozenset(("send", "publish", "schedule", "edit"))
 MAX_LINKS = 2
@@ -138,13 +163,17 @@ class RunReader:
         words = () if proposal.partial else _object_words(proposal.tool)
         look = _Look(ledger, self._boundary, proposal.effect, words)
         concerned = _telling([one for one in operations if look.concerns(one)])
-        concerns = [look.concern(one) for one in (*concerned, *_links(call, proposal, concerned))]
+        concerned += _links(call, proposal, concerned)
+        asked = grades(ledger.request, concerned, words, _texts_of(call))
+        concerns = [look.concern(one, grade.grade) for one, grade in zip(concerned, asked, strict=True)]
         concerns.sort(key=gravity, reverse=True)
         plan = self._plan(ledger, call, proposal, operations, words)
         gravest = tuple(concerns[:MAX_CONCERNS])
         return Reading(gravest, plan, CLEAR if self.score is None else self.score.assess(gravest))
 
-    def read_result(self, ledger: Ledger, plan: Plan, effect: Effect | None, result: str | None, *, failed: bool = False) -> Ledger:
+    def read_result(
+        self, ledger: Ledger, plan: Plan, effect: Effect | None, result: str | None, *, failed: bool = False
+    ) -> Ledger:
         """Return the ledger after the result of a call has come.
 
         Parameters
@@ -194,10 +223,20 @@ class RunReader:
         for one in operations:
             if one.action != "run" or not one.target or one.role not in {"path", "command"}:
                 continue
-            file = next((known for word in one.target.split()[:4] if (known := ledger.files.get(ledger.file_digest(word)))), None)
+            file = next(
+                (
+                    known
+                    for word in one.target.split()[:4]
+                    if (known := ledger.files.get(ledger.file_digest(word)))
+                ),
+                None,
+            )
             if file is None:
                 continue
-            found += [replace(latent, note=latent.note or f"what {one.target} was written to do") for latent in file.latent]
+            found += [
+                replace(latent, note=latent.note or f"what {one.target} was written to do")
+                for latent in file.latent
+            ]
             if file.untrusted:
                 note = f"run {one.target}, which was downloaded"
                 found.append(Operation("run", one.target, "path", "untrusted_code", LIKELY, note))
@@ -206,10 +245,17 @@ class RunReader:
     # -- what the ledger will hold ----------------------------------------------------------------------------
 
     def _plan(
-        self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation], words: tuple[str, ...]
+        self,
+        ledger: Ledger,
+        call: ToolCall,
+        proposal: Proposal,
+        operations: Sequence[Operation],
+        words: tuple[str, ...],
     ) -> Plan:
         pointed, delegated = 0, _NO_ACTIONS
-        if not proposal.own and (proposal.effect["tool"] == "read_only" or any(one.action in _READING for one in operations)):
+        if not proposal.own and (
+            proposal.effect["tool"] == "read_only" or any(one.action in _READING for one in operations)
+        ):
             pointed, delegated = _pointed(ledger, _sources_of(call, operations), words)
         files = tuple(self._files(ledger, call, proposal, operations))[:MAX_PLANNED]
         actions = tuple(dict.fromkeys([one.action for one in operations]))
@@ -218,7 +264,9 @@ class RunReader:
     def _files(
         self, ledger: Ledger, call: ToolCall, proposal: Proposal, operations: Sequence[Operation]
     ) -> Iterator[tuple[bytes, KnownFile]]:
-        changed = [one for one in operations if one.action in {"edit", "move"} and one.role == "path" and one.target]
+        changed = [
+            one for one in operations if one.action in {"edit", "move"} and one.role == "path" and one.target
+        ]
         latent = self._latent(call, proposal, [one.target for one in changed]) if changed else {}
         for one in changed:
             name = ledger.file_digest(one.target)
@@ -229,7 +277,9 @@ class RunReader:
             level = max([_level_of(ledger, source) for source in one.carries], default=0)
             yield name, KnownFile(made, level, untrusted, latent.get(_plain_path(one.target), ()))
 
-    def _latent(self, call: ToolCall, proposal: Proposal, paths: Sequence[str]) -> dict[str, tuple[Operation, ...]]:
+    def _latent(
+        self, call: ToolCall, proposal: Proposal, paths: Sequence[str]
+    ) -> dict[str, tuple[Operation, ...]]:
         """Return by path what scripts that a call writes do that may harm, the most certain first."""
         found = {}
         for path, script in scripts_in(call, paths, by_shell=proposal.partial):
@@ -254,17 +304,19 @@ class _Look:
     def concerns(self, operation: Operation) -> bool:
         """Return whether an operation is looked at more closely."""
         if operation.harm:
-            return operation.harm != "destruction" or operation.role != "path" or self._kind(operation) != MADE
-        if operation.action in {"read", "run"} or (operation.action in _ORDINARY and operation.role in _LOCAL):
+            return (
+                operation.harm != "destruction" or operation.role != "path" or self._kind(operation) != MADE
+            )
+        if operation.action in {"read", "run"} or (
+            operation.action in _ORDINARY and operation.role in _LOCAL
+        ):
             return False
         return operation.action != "fetch" or bool(self._ledger.exposure) or self._effect.leaves
 
-    def concern(self, operation: Operation) -> Concern:
-        """Return the concern of an operation."""
+    def concern(self, operation: Operation, asked: int) -> Concern:
+        """Return the concern of an operation with what the user's words say of it."""
         ledger = self._ledger
         target = operation.target
-        targets = [target] if target else []
-        asked = ledger.request.asks(operation.action, targets, self._words)
         places = ledger.places(target) if target else []
         best = max(places, key=_rank_of) if places else None
         kind = self._kind(operation)
@@ -278,7 +330,7 @@ class _Look:
             HARM_NAMES.index(harm),
             ACTION_NAMES.index(operation.action),
             certainty,
-            asked.grade,
+            asked,
             source,
             ledger.request.overlap(target) if target else 0,
             best.near if best is not None else 0,
@@ -322,12 +374,7 @@ class _Look:
             return RECORDED
         if best is None:
             return NOBODY
-        text = best.text
-        if text.integrity == RECORD:
-            return RECORDED if best.field in {DATA, IDENTITY} and not best.speaks else UNTRUSTED
-        if "*" in text.delegated or operation.action in text.delegated:
-            return DELEGATED
-        return (UNTRUSTED, REACHED, POINTED)[text.pointed]
+        return _source_of(best, operation.action)
 
     def _carries(self, operation: Operation, kind: int, source: int) -> int:
         """Return what goes out: 0 nothing, 1 unknown while the run holds something, 2 sensitive data, 3 credentials."""
@@ -364,10 +411,17 @@ def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) 
         return
     targets = {one.target for one in operations}
     texts = [value for value in call.args.values() if isinstance(value, str)]
-    found = [address for text in texts if len(text) > _SHORT_TEXT or " " in text for address in addresses_in(text)]
+    found = [
+        address for text in texts if len(text) > _SHORT_TEXT or " " in text for address in addresses_in(text)
+    ]
     for address in list(dict.fromkeys(found))[:MAX_LINKS]:
         if address not in targets:
             yield Operation(outward.action, address, "host", note=f"point the reader to {address}")
+
+
+def _texts_of(call: ToolCall) -> list[str]:
+    """Return the texts among the arguments of a call."""
+    return [value for value in call.args.values() if isinstance(value, str)] if isinstance(call.args, dict) else []
 
 
 def _sources_of(call: ToolCall, operations: Sequence[Operation]) -> list[str]:
@@ -388,13 +442,27 @@ def _pointed(ledger: Ledger, sources: Iterable[str], words: tuple[str, ...]) -> 
             delegated.update(dict.fromkeys(("*",) if one.whole else one.actions))
         if found or pointed > 1 or (value and request.said(value)):
             pointed = 2
-        elif value and pointed == 0 and any(place.text.pointed and not place.speaks for place in ledger.places(value)):
+        elif (
+            value
+            and pointed == 0
+            and any(place.text.pointed and not place.speaks for place in ledger.places(value))
+        ):
             pointed = 1
     return pointed, tuple(delegated)
 
 
 def _plain_path(path: str) -> str:
     return path.removeprefix("./")
+
+
+def _source_of(best: Place, action: str) -> int:
+    """Return who vouches for a value by the best place where it stands."""
+    text = best.text
+    if text.integrity == RECORD:
+        return RECORDED if best.field in {DATA, IDENTITY} and not best.speaks else UNTRUSTED
+    if "*" in text.delegated or action in text.delegated:
+        return DELEGATED
+    return (UNTRUSTED, REACHED, POINTED)[text.pointed]
 
 
 def _level_of(ledger: Ledger, path: str) -> int:
@@ -408,7 +476,11 @@ def _kind_of_path(path: str) -> int:
         return TEMPORARY
     if _SYSTEM.match(lower):
         return SYSTEM
-    return ELSEWHERE if lower.startswith(("/", "~", "..", "$home", "%userprofile%")) or lower[1:3] in {":\\", ":/"} else PROJECT
+    return (
+        ELSEWHERE
+        if lower.startswith(("/", "~", "..", "$home", "%userprofile%")) or lower[1:3] in {":\\", ":/"}
+        else PROJECT
+    )
 
 
 @lru_cache(1024)

@@ -114,7 +114,10 @@ class Score:
         self._base = tables.base
         self._tables = tuple(tables.tables.values())
         self._pairs = tuple(
-            [(FEATURE_NAMES.index(one.features[0]), FEATURE_NAMES.index(one.features[1]), one.values) for one in tables.pairs]
+            [
+                (FEATURE_NAMES.index(one.features[0]), FEATURE_NAMES.index(one.features[1]), one.values)
+                for one in tables.pairs
+            ]
         )
 
     def log_odds(self, cells: Sequence[int]) -> float:
@@ -141,7 +144,10 @@ class Score:
 
     def parts(self, concern: Concern) -> dict[str, float]:
         """Return what each feature adds to the log-odds of a concern; of a pair, each of the two has half."""
-        found = {name: table[cell] for name, table, cell in zip(FEATURE_NAMES, self._tables, concern.cells, strict=True)}
+        found = {
+            name: table[cell]
+            for name, table, cell in zip(FEATURE_NAMES, self._tables, concern.cells, strict=True)
+        }
         for first, second, values in self._pairs:
             half = values[concern.cells[first]][concern.cells[second]] / 2
             found[FEATURE_NAMES[first]] += half

@@ -1,7 +1,7 @@
 """Scripts that a call writes into files: what they are written in, and their text.
 
-Whoever may not do something at once can write it down and run it later. So a script is read when it is written, and what
-it does is remembered until it is run.
+Whoever may not do something at once can write it down and run it later. So a script is read when it is written, and
+what it does is remembered until it is run.
 """
 
 from __future__ import annotations
@@ -21,15 +21,18 @@ MAX_SCRIPTS = 4
 """Scripts of one call that are read."""
 
 _HEREDOC = re.compile(
-    r"(?:cat|tee)\b[^\n<>|;]{0,200}?(?:>>?[ \t]*(?P<before>[^\s<>|;&]+)[ \t]*)?<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)"
-    r"[ \t]*(?:>>?[ \t]*(?P<after>[^\s<>|;&]+))?[^\n]{0,200}\n(?P<code>.*?)\n[ \t]*(?P=end)\b",
+    r"(?:cat|tee)\b[^\n<>|;]{0,200}?(?:>>?[ \t]*(?P<before>[^\s<>|;&]+)[ \t]*)?"
+    r"<<-?[ \t]*(?P<quote>['\"]?)(?P<end>\w+)(?P=quote)[ \t]*"
+    r"(?:>>?[ \t]*(?P<after>[^\s<>|;&]+))?[^\n]{0,200}\n(?P<code>.*?)\n[ \t]*(?P=end)\b",
     re.DOTALL,
 )
 _TEE = re.compile(r"tee\s+(?:-a\s+)?([^\s<>|;&-][^\s<>|;&]*)")
 _WRITERS = frozenset(("echo", "printf"))
 _TOOLS = {
-    "sh": "bash", "bash": "bash", "zsh": "bash", "command": "bash", "py": "python", "ps1": "PowerShell", "psm1": "PowerShell",
-}  # fmt: skip
+    **dict.fromkeys(("sh", "bash", "zsh", "command"), "bash"),
+    **dict.fromkeys(("ps1", "psm1"), "PowerShell"),
+    "py": "python",
+}
 
 
 def scripts_in(call: ToolCall, paths: Sequence[str], *, by_shell: bool) -> Iterator[tuple[str, ToolCall]]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 from msgspec import Meta, Struct
 
 from safetydrift.authority.kept import DIGEST
-from safetydrift.authority.text import fold
+from safetydrift.authority.text import fold, names
 from safetydrift.authority.values import is_shared, keys_of, values_in
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ MAX_NEAR = 4
 """Words of the user around a value that are counted."""
 
 UNREAD, UNTRUSTED, SELF, RECORD = range(4)
-"""Who vouches for a text: nobody could read it; anybody may have written it; the agent itself; a system of record of the
-user's own. In ascending order of integrity (Biba, 1977)."""
+"""Who vouches for a text, in ascending order of integrity (Biba, 1977): nobody could read it; anybody may have written
+it; the agent itself; a system of record of the user's own."""
 
 PROSE, FREE, DATA, IDENTITY = range(4)
 """The field in which a value stands: none that can be told; one in which people write what they like; one that a system
@@ -49,13 +49,17 @@ fills in; one that says who somebody is (a sender, a participant)."""
 
 _KEY = re.compile(r"(?:^|[{,])[ \t]{0,4}(?:- )?[\"']?([A-Za-z][\w \-]{0,30}?)[\"']?[ \t]*[:=]", re.MULTILINE)
 _FREE = frozenset(
-    "body content contents text message msg description desc note notes memo comment comments subject title summary "
-    "review reviews details snippet instructions reason caption bio about html markdown answer question reply "
-    "feedback remarks purpose reference output stdout".split()
+    names(
+        "body content contents text message msg description desc note notes memo comment comments subject title "
+        "summary review reviews details snippet instructions reason caption bio about html markdown answer question "
+        "reply feedback remarks purpose reference output stdout"
+    )
 )
 _IDENTITY = frozenset(
-    "sender from author owner participants attendees organizer organiser user username name contact recipient "
-    "recipients to cc created_by assignee reporter email members".split()
+    names(
+        "sender from author owner participants attendees organizer organiser user username name contact recipient "
+        "recipients to cc created_by assignee reporter email members"
+    )
 )
 _TOKEN = re.compile(r"[^\s,;\"'()<>\[\]{}|]{2,128}")
 _SEPARATORS = dict.fromkeys(map(ord, " \t\u00a0-./()"))
@@ -164,7 +168,9 @@ class SourceText(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_
             return self._find_digest(needles, digest)
         best: Place | None = None
         for start, end, whole in self._occurrences(needles):
-            place = Place(self, self._field(start), self._speaks(start, end), near(self._around(start, end)), whole)
+            place = Place(
+                self, self._field(start), self._speaks(start, end), near(self._around(start, end)), whole
+            )
             best = place if best is None or place.rank > best.rank else best
         return best
 

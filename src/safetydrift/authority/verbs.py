@@ -28,6 +28,8 @@ _INTRODUCES = mark("polite", "infinitive", "negation", "instead", "contrast", "c
 _PARTS = mark("connect", "contrast", "except")
 _NO_VERB_AFTER = mark("determiner", "subject")
 _PREPOSITION = mark("source", "about", "place")
+_SWITCHED, _USES, _POLITE, _DETERMINER = mark("switched"), mark("uses"), mark("polite"), mark("determiner")
+_NAMING = mark("made", "light", "task", "follow", "connect", "generic")
 _WISH = mark("polite", "want")
 _BLOCKS = mark("condition", "howto", "report")
 _NOTED = _NEGATION | _BLOCKS | _UNTIL | _MADE
@@ -73,9 +75,29 @@ class Verbs:
             if not token.quoted:
                 marks |= token.marks
         self._forgets, self._denials = bool(marks & _FORGET), bool(marks & _DENIAL)
+        self._uses = self._is_use()
         for at, token in enumerate(part):
             if (token.sense.acts or token.marks & _NOTED) and not token.quoted:
                 self._see(at, token)
+
+    def _is_use(self) -> bool:
+        """Return whether a part begins with ``use``: what is used is not to be made."""
+        for token in self.part:
+            if not token.marks & (_ADVERB | _POLITE):
+                return bool(token.marks & _USES)
+        return False
+
+    def _is_switched(self, at: int) -> bool:
+        """Return whether a word like ``off`` ends a part that otherwise has an object alone: ``firewall off``."""
+        after = self.part[at + 1] if at + 1 < len(self.part) else None
+        if after is not None and not (after.sign or after.value is not None):
+            return False
+        before = self.part[:at]
+        if not before:
+            return self.joint is not None and self.joint.sign == ":"
+        words = [token for token in before if not (token.sign or token.marks & _DETERMINER)]
+        plain = all(not token.quoted and (token.sense.kinds or not token.marks & ~_NAMING) for token in words)
+        return plain and not self.places and any(token.sense.kinds or not token.sense.acts for token in words)
 
     def _see(self, at: int, token: Token) -> None:
         marks, sense = token.marks, token.sense
@@ -93,7 +115,7 @@ class Verbs:
             self.places.append(at)
         if verbs | goals | nouns:
             self._take(at, verbs | nouns, goals)
-        if marks & _MADE and not verbs | goals:
+        if marks & _MADE and not verbs | goals and not self._uses:
             self.made = True
 
     def _take(self, at: int, verbs: int, goals: int) -> None:
@@ -136,8 +158,13 @@ class Verbs:
             found |= sense.thirds
         if self.late:
             found |= sense.imperatives
+        switches = bool(token.marks & _SWITCHED)
+        if switches and self._is_switched(at):
+            found |= sense.nouns
         nouns = (
-            0 if found or not sense.nouns or not (denied or self.late or self._is_object(at)) else sense.nouns
+            0
+            if found or switches or not sense.nouns or not (denied or self.late or self._is_object(at))
+            else sense.nouns
         )
         return found, goals, nouns
 

@@ -36,7 +36,7 @@ MARKS = names(
     "function determiner refers person subject relative polite want infinitive adverb connect contrast except instead "
     "negation negation_after forget condition question howto light follow task source consent until provisional assent "
     "dissent made report gerund be causes after_noun about place toward reply plural find quoted generic repeat tells "
-    "switched"
+    "switched uses content lacking"
 )
 """The parts that words play in a sentence, as far as requests are told apart by them."""
 SCOPES = names("all only one temporary aged force bypass public admin production staging rest")
@@ -166,12 +166,14 @@ class Vocabulary:
         self._suffixes, self._places, self._programs = (
             self._inverse(table) for table in (lexicon.suffixes, lexicon.places, lexicon.programs)
         )
+        self._building = self.kinds("test", "build", "code")
         self._compounding = sum(1 << language for language in lexicon.compounds)
         self._tables: dict[int, Table] = {}
         self.languages_of = lru_cache(8192)(self._languages_of)
         self.sense = lru_cache(8192)(self._sense)
         self.asked = lru_cache(4096)(self._asked)
         self.denied = lru_cache(4096)(self._denied)
+        self.words_of = lru_cache(256)(self._words_of)
         self.widened = lru_cache(4096)(self._widened)
 
     def _kinds(self, *wanted: str) -> int:
@@ -238,9 +240,24 @@ class Vocabulary:
         suffix = parts[-1].rpartition(".")[2].lower() if parts and "." in parts[-1] else ""
         return found | self._suffixes.get(suffix, 0) | self.kinds("file" if suffix else "folder")
 
+    def _words_of(self, kinds: int) -> frozenset[str]:
+        """Return the words of the languages that were spoken so far for kinds of objects."""
+        found: set[str] = set()
+        for table in self._tables.values():
+            for word, codes in table.words.items():
+                for code in codes:
+                    rest, meant = table.phrases[code >> 4] if SENSES[code & 15] == "phrases" else ("", code)
+                    if SENSES[meant & 15] == "kinds" and kinds >> (meant >> 4) & 1:
+                        found.update((word, *rest.split()))
+        return frozenset(found)
+
     def kinds_of(self, word: str) -> int:
         """Return the kinds of objects that a word stands for in any language, or a program works on."""
         return self.sense(word, self.languages_of(word)).kinds | self._programs.get(word, 0)
+
+    def kinds_of_name(self, word: str) -> int:
+        """Return the kinds of objects that a word stands for as a part of a name; of programs, those for building."""
+        return self.sense(word, self.languages_of(word)).kinds | self._programs.get(word, 0) & self._building
 
     def scope_of(self, words: Iterable[str]) -> int:
         """Return the scopes that words stand for in any language: ``prod`` in ``db-prod-1``."""

@@ -16,32 +16,34 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
     "Guard an agent": {
         "install": "Put the guard into an agent's own settings, or take it out.",
         "doctor": "Check that an installed guard refuses a probe, and say what is not covered.",
-        "hook": "Answer an agent's hooks: what `install` puts into its settings.",
         "mcp": "Guard an MCP server: judge every tool call between it and its client.",
-        "policy": "Check a guard's policy, and try it on past runs.",
-        "watch": "Watch live runs: probability and its course, last calls, alarms.",
-        "audit": "Check that nobody has changed a guard's decision log.",
-        "explain": "Say what tool calls do, and why we think so: in words, or as JSON lines.",
+        "policy": "Check a guard's policy, and backtest it on recorded runs.",
+        "explain": "Say what tool calls do, and why: in words, or as JSON lines.",
+        "hook": "Answer an agent's hooks: what `install` puts into its settings.",
     },
     "Fit and compare": {
         "label": "Read what every tool call did, and count what could not be read.",
         "fit": "Fit a model on traces or labelled runs.",
         "predict": "Write the probability of a violation at every step of every run.",
         "evaluate": "Compare monitors, model files and predictions with honest baselines.",
-        "calibrate": "Choose a model's thresholds for a false-alarm budget, a recall, or costs.",
         "analyze": "Print what a chain says: horizons, absorption, points of no return.",
         "replay": "Show runs step by step: state, probability, alarm.",
-        "update": "Add runs of your own to a model.",
-        "drift": "Say whether a deployment's runs still fit a model.",
         "card": "Write the card of a model: data, promises, figures, limits.",
         "corpus": "Build or describe the shipped corpus of derived runs.",
         "catalogue": "Check a catalogue: how much of what agents do it covers.",
+    },
+    "Run a fleet": {
+        "watch": "Watch live runs: probability and its course, last calls, alarms.",
+        "audit": "Check that nobody has changed a guard's decision log.",
+        "drift": "Say whether a deployment's runs still fit a model.",
+        "update": "Add runs of your own to a model.",
+        "calibrate": "Choose a model's thresholds for a false-alarm budget, a recall, or costs.",
     },
     "Run the published study": {
         "study": "Scenarios, collected runs, the monitor on trial, the paper's analyses, review, judge.",
     },
     "See it at work": {
-        "demo": "Fit on real agent runs, report the findings, replay three of them.",
+        "demo": "See where the published chain stops and what the guard stops; replay three runs.",
     },
 }
 

@@ -78,7 +78,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
         multiple=True,
         type=_FILE,
         metavar="FILE",
-        help="Prediction file to compare (docs/prediction-files.md).",
+        help="Prediction file to compare (docs/reference/prediction-files.md).",
     ),
     click.option(
         "--judgements",

@@ -195,7 +195,7 @@ config = click.option(
     type=click.Path(dir_okay=False, exists=True),
     envvar="SAFETYDRIFT_CONFIG",
     metavar="FILE",
-    help="What is inside your organisation and what is sensitive in it (TOML, docs/configuration.md).",
+    help="What is inside your organisation and what is sensitive in it (TOML, docs/how-to/configuration.md).",
 )
 _CATALOGUE = (
     config,

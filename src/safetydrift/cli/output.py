@@ -6,6 +6,8 @@ import json
 import sys
 from contextlib import contextmanager
 from math import isfinite
+from shutil import get_terminal_size
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -24,13 +26,16 @@ from rich.table import Table
 from rich.text import Text
 
 from safetydrift.evaluation import document as documents
-from safetydrift.evaluation.rate import plain
+from safetydrift.evaluation.rate import Rate, plain
 from safetydrift.evaluation.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import IO
+
+LINE = 100
+"""Columns that a paragraph takes at most."""
 
 WIDTH = 200
 """Tables keep their natural width: in a narrow terminal lines wrap, and no cell is cut."""
@@ -77,6 +82,33 @@ def show_part(part: documents.Part) -> None:
             say(f"- {item}")
     else:
         say(str(part))
+
+
+def show_brief(part: documents.Part) -> None:
+    """Show a paragraph or a table in a narrow terminal: rates without their counts, and no intervals."""
+    if isinstance(part, documents.Table):
+        left = sum(isinstance(cell, str) for cell in part.rows[0]) if part.rows else 1
+        rows = [[_brief(cell) for cell in row] for row in part.rows]
+        console.print(
+            table(f"\n{part.title}" if part.title else "", part.columns, rows, left=max(left - 2, 1))
+        )
+        say_wrapped(part.note)
+    else:
+        say_wrapped(str(part))
+
+
+def _brief(cell: documents.Cell) -> str:
+    if isinstance(cell, Rate):
+        return percent(cell.value)
+    if cell is None or isinstance(cell, str | int | float):
+        return documents.written(cell)
+    return documents.written(cell.value)  # an estimate, whose class would bring numpy
+
+
+def say_wrapped(text: str) -> None:
+    """Print a paragraph, broken where words end."""
+    width = min(get_terminal_size((LINE, 24)).columns, LINE)
+    say("\n".join(wrap(text, width, break_long_words=False, break_on_hyphens=False)))
 
 
 def say(text: str, *, style: str = "") -> None:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from safetydrift.cli import options
-from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, percent, say, table
+from safetydrift.cli.inputs import Inputs, Traces
+from safetydrift.cli.output import console, emit_json, percent, remark, say, table
 
 if TYPE_CHECKING:
+    from safetydrift.guard.backtest import Backtest
     from safetydrift.guard.policy import GuardPolicy
-    from safetydrift.guard.rehearsal import Rehearsal
     from safetydrift.states.space import StateSpace
 
 WORDS = {
@@ -56,8 +56,8 @@ def check(file: str, model: str, as_json: bool) -> None:
         emit_json({"name": found.name, "rules": _count(found), "remarks": remarks})
         return
     say(f"{file}: {found.name!r} can be used; {_count(found)} rules")
-    for remark in remarks:
-        say(f"  {remark}")
+    for one in remarks:
+        say(f"  {one}")
 
 
 @policy.command
@@ -93,23 +93,32 @@ def test(
       safetydrift policy test new.toml corpus --current policy.toml --json
     """
     from safetydrift.formats.model_file import load_model
+    from safetydrift.formats.score_file import load_score
+    from safetydrift.guard.backtest import Backtest
     from safetydrift.guard.default_policy import default_policy
-    from safetydrift.guard.rehearsal import Rehearsal
     from safetydrift.monitor.foresight import monitor_for
 
     fitted = load_model(model)
-    monitor = monitor_for(fitted)
+    labeler = None
     if config is not None:
         from safetydrift.formats.config_file import load_config
 
-        monitor = monitor_for(fitted, None, load_config(config).labeler(fitted.catalogue))
+        labeler = load_config(config).labeler(fitted.catalogue)
+    monitor = monitor_for(fitted, None, labeler, score=load_score())
     before = default_policy() if current is None else _policy(current, fitted.space)
-    rehearsal = Rehearsal(monitor, _policy(file, fitted.space), before)
-    rehearsal.add(Inputs(paths, fitted.space, monitor.labeler, reading))
-    if as_json:
-        emit_json(rehearsal.as_dict())
+    backtest = Backtest(monitor, _policy(file, fitted.space), before)
+    runs = Inputs(paths, fitted.space, monitor.labeler, reading)
+    if runs.reader.has_traces:
+        backtest.add_traces(Traces(paths, reading))
     else:
-        _show(rehearsal)
+        remark(
+            "labelled runs hold no texts, so nobody can say who asked for a call: rules about that never hold"
+        )
+        backtest.add(runs)
+    if as_json:
+        emit_json(backtest.as_dict())
+    else:
+        _show(backtest)
 
 
 def _policy(path: str, space: StateSpace) -> GuardPolicy:
@@ -144,8 +153,8 @@ def _remarks(found: GuardPolicy) -> list[str]:
     return remarks
 
 
-def _show(rehearsal: Rehearsal) -> None:
-    found = rehearsal.as_dict()
+def _show(backtest: Backtest) -> None:
+    found = backtest.as_dict()
     rows: list[list[Any]] = []
     for value, word in WORDS.items():
         row: list[Any] = [word]

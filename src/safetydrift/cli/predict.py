@@ -26,7 +26,7 @@ def predict(paths: tuple[str, ...], model: str, output: Path | None, reading: op
 
     Each line holds the number of calls already made ("step"), the probabilities of a violation within the next
     1, 3 and 5 calls ("p"), the probability that the run ends violated ("p_end"), whether the policy alarms, and the
-    verdict on the next call as proposed ("pending"). docs/prediction-files.md describes the format.
+    verdict on the next call as proposed ("pending"). docs/reference/prediction-files.md describes the format.
 
     \b
     Example:

@@ -16,6 +16,7 @@ from safetydrift.cli.inputs import Inputs
 from safetydrift.cli.output import WIDTH, console, emit_json, say, shown, table
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
     from rich.console import RenderableType
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
 WIDE = 120
 """Columns of a terminal that has room for the whole state and a bar."""
 BAR = 20
-LONGEST_TOOL, LONGEST_EFFECT = 20, 24
+LONGEST_TOOL, LONGEST_EFFECT = 18, 22
+_STYLES = {"VIOLATION": "bold", "ALARM": "bold red", "alarm": "red"}
 WORTH_A_WORD = 0.01
 """A category that is believed less is not shown."""
 
@@ -124,40 +126,46 @@ def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
 
 def replay_view(replay: Replay, monitor: LookupMonitor) -> RenderableType:
     """Show one run, a line per step; what comes after the violating call is dimmed."""
-    run, space = replay.trajectory, monitor.model.space
+    run = replay.trajectory
     wide = get_terminal_size((WIDTH, 24)).columns >= WIDE
     rows = []
-    for step, position in enumerate(replay.positions):
-        verdict = replay.current[step]
+    for step, cells in enumerate(replay_rows(replay, monitor, wide=wide)):
         pending = replay.pending[step] if step < len(replay.pending) else None
         over = "dim" if replay.onset is not None and step >= replay.onset else ""
-        tool = "(start)" if not step else run.tools[step - 1] if run.tools else "?"
-        effect = run.effects[step - 1] if step else space.start
-        if wide:
-            told = [
-                tool,
-                space.describe(effect) if step else "",
-                space.describe(position.state),
-                verdict.risk,
-            ]
-            known = [_percent(verdict), _bar(verdict)]
-        else:
-            told = [_cut(tool, LONGEST_TOOL), _cut(_raised(space.decode(effect), space), LONGEST_EFFECT)]
-            known = [_percent(verdict)]
-        proposal = "" if pending is None else _percent(pending) + (" !" if pending.alarm else "  ")
-        rows.append(
-            [
-                *(Text(shown(cell), style=over) for cell in (str(step), *told, *known)),
-                Text(proposal, style="red" if pending is not None and pending.alarm else over),
-                _mark(replay, step),
-            ]
-        )
+        styles = [over] * (len(cells) - 2)
+        styles += ["red" if pending is not None and pending.alarm else over, _STYLES.get(cells[-1], "")]
+        rows.append([Text(shown(cell), style=style) for cell, style in zip(cells, styles, strict=True)])
     within = f"within {monitor.policy.horizon}"
     columns = ["call", "tool", "effect", "state", "risk (rules)", within, "", "next call", ""]
     narrow = ["call", "tool", "effect", within, "next call", ""]
     origin = ", ".join(filter(None, (run.source, run.category, run.model)))
     title = f"\n{run.id}  ({origin})"
     return table(title, columns if wide else narrow, rows, left=5 if wide else 3)
+
+
+def replay_rows(replay: Replay, monitor: LookupMonitor, *, wide: bool = False) -> Iterator[tuple[str, ...]]:
+    """Yield a row per step: call, tool, effect, probability, that of the next call as proposed, and what happened.
+
+    Parameters
+    ----------
+    wide
+        Whether there is room for the whole effect, the state, the risk by the rules and a bar as well.
+    """
+    run, space = replay.trajectory, monitor.model.space
+    for step, position in enumerate(replay.positions):
+        verdict = replay.current[step]
+        pending = replay.pending[step] if step < len(replay.pending) else None
+        tool = "(start)" if not step else run.tools[step - 1] if run.tools else "?"
+        effect = run.effects[step - 1] if step else space.start
+        proposal = "" if pending is None else _percent(pending) + (" !" if pending.alarm else "  ")
+        if wide:
+            does = space.describe(effect) if step else ""
+            state = space.describe(position.state)
+            known: tuple[str, ...] = (tool, does, state, verdict.risk, _percent(verdict), _bar(verdict))
+        else:
+            does = _cut(_raised(space.decode(effect), space), LONGEST_EFFECT)
+            known = (_cut(tool, LONGEST_TOOL), does, _percent(verdict))
+        yield (str(step), *known, proposal, _mark(replay, step))
 
 
 def _raised(levels: Any, space: Any) -> str:
@@ -218,14 +226,14 @@ def _outlook(outlook: Outlook) -> dict[str, Any]:
     }
 
 
-def _mark(replay: Replay, step: int) -> Text:
+def _mark(replay: Replay, step: int) -> str:
     if step == replay.onset:
-        return Text("VIOLATION", style="bold")
+        return "VIOLATION"
     if replay.onset is not None and step > replay.onset:
-        return Text("")
+        return ""
     if step == replay.alarm:
-        return Text("ALARM", style="bold red")
-    return Text("alarm" if replay.current[step].alarm else "", style="red")
+        return "ALARM"
+    return "alarm" if replay.current[step].alarm else ""
 
 
 def _percent(verdict: Verdict) -> str:

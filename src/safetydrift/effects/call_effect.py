@@ -6,6 +6,7 @@ tool's own annotations, and the cautious default.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,21 @@ from msgspec.structs import replace
 
 from safetydrift.effects.arguments import case_of, receivers, server, table, texts
 from safetydrift.effects.catalogue.scales import join, overlay
+from safetydrift.effects.history.provenance import scalars
 from safetydrift.effects.languages import READERS
 from safetydrift.effects.reading import MAX_TEXT, ONE_LINER, Reading, UnreadableError, shown
-from safetydrift.effects.tool_operations import harm_of, tool_operations
+from safetydrift.effects.tool_operations import (
+    edited,
+    harm_of,
+    tool_operations,
+    unpacked,
+    with_edits,
+)
 from safetydrift.states.effect import Effect
+from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from safetydrift.effects.boundary import Boundary
     from safetydrift.effects.catalogue import Catalogue
@@ -27,9 +36,22 @@ if TYPE_CHECKING:
     from safetydrift.effects.catalogue.harms import Harm
     from safetydrift.effects.catalogue.scales import Ranks
     from safetydrift.effects.operations import Operation
-    from safetydrift.trace import ToolCall
 
 _MEMO_TEXT = 4096
+_MAX_POSITIONS = 16
+_CHANGING = frozenset(("edit", "move", "publish"))
+_WRAPPERS = frozenset(
+    ("params", "input", "args", "arguments", "kwargs", "parameters", "tool_input", "payload")
+)
+"""Names of arguments that hold all others."""
+_STATEMENTS = ("sql", "query", "statement", "sql_query", "sql_statement")
+_STATEMENT = re.compile(
+    r"\s{0,64}(?:SELECT\s+[^?]{1,4096}\sFROM\s|SELECT\s+[\w.]{1,64}\s?\(|INSERT\s+INTO\s|UPDATE\s+\S{1,128}\s+SET\s|DELETE\s+FROM\s|REPLACE\s+INTO\s"
+    r"|(?:DROP|ALTER|CREATE|TRUNCATE|LOCK)\s+(?:OR\s+REPLACE\s+)?(?:TABLE|DATABASE|SCHEMA|USER|ROLE|VIEW|INDEX|FUNCTION|EXTENSION|TRIGGER|LOGIN)\b"
+    r"|(?:GRANT|REVOKE)\s+[\w ,*.]{1,256}\s(?:ON|TO|FROM)\s|COPY\s+[(\w]|MERGE\s+INTO\s|WITH\s+\w{1,64}\s+AS\s*\()",
+    re.IGNORECASE,
+)
+"""How statements of SQL begin that are hardly anything else."""
 _MEMO_SIZE = 1024
 
 
@@ -56,6 +78,7 @@ class CallEffects:
 
     def of(self, call: ToolCall) -> Effect:
         """Return what a call does, and to what."""
+        call = self._opened(call)
         try:
             effect = self._plain.get(call.name)
             entry = self.catalogue.tools.get(call.name)
@@ -69,8 +92,42 @@ class CallEffects:
             effect = because(effect, "the arguments could not be decoded, but do not matter")
         if effect.operations:
             return effect
-        effect = replace(effect, operations=self._operations(call, entry, effect))
+        operations = self._operations(call, entry, effect)
+        if any(one.action in _CHANGING and one.role == "path" for one in operations):
+            text = "\n".join([text for _, text in scalars(table(call.args) or {})])
+            operations = with_edits(self.catalogue, operations, text)
+        effect = replace(effect, operations=operations)
         return self._with_paths(effect) if entry is None else effect
+
+    def _opened(self, call: ToolCall) -> ToolCall:
+        """Return a call whose arguments stand in one that only wraps them, as if they were given by themselves."""
+        args = table(call.args)
+        if args is None or len(args) != 1 or call.malformed is not None or not isinstance(call.name, str):
+            return call
+        ((name, value),) = args.items()
+        entry = self.catalogue.tools.get(call.name)
+        if name not in _WRAPPERS or (entry is not None and name in entry.arguments):
+            return call
+        inner = unpacked(value) if isinstance(value, str) else value
+        if isinstance(inner, list | tuple):
+            inner = self._by_position(call.name, entry, inner)
+        inside = table(inner)
+        return call if not inside else ToolCall(call.name, inside, call.id, hints=call.hints)
+
+    def _by_position(
+        self, name: str, entry: ToolEntry | None, values: Sequence[object]
+    ) -> dict[str, object] | None:
+        """Return the text among arguments without names under the name that the tool has for it, if it has one."""
+        pattern = self._known(name) if entry is None else None
+        language = entry.language if entry is not None else pattern.language if pattern is not None else ""
+        names = entry.arguments if entry is not None else pattern.arguments if pattern is not None else ()
+        given = [value for value in values[:_MAX_POSITIONS] if isinstance(value, str)]
+        statement = next(filter(_STATEMENT.match, given), "") if language in {"", "sql"} else ""
+        if statement and not language:
+            return {_STATEMENTS[0]: statement}
+        if not given or language in {"", "http"} or not names:
+            return None
+        return {names[0]: statement or max(given, key=len)}
 
     def language(self, call: ToolCall) -> str:
         """Return the language of the text that a call runs; empty if it runs none."""
@@ -97,7 +154,7 @@ class CallEffects:
             harm = pattern.harm if pattern is not None else None
         if harm is None or not harm.action:
             harm = self._derived(effect)
-        return tool_operations(self.catalogue, self.boundary, harm, targets, args)
+        return tool_operations(self.catalogue, self.boundary, harm, targets, args, tool=call.name)
 
     def _with_paths(self, effect: Effect) -> Effect:
         """Return the effect of a tool nobody listed with what the paths tell that it is given."""
@@ -204,6 +261,8 @@ class CallEffects:
             reading.unreadable(f"the {language} text cannot be read: {problem}")
         if not reading.operations:
             reading.note("run", "", "text")
+        if isinstance(text, str):
+            reading.beside += edited(self.catalogue, list(reading.operations), text)
         return reading.effect()
 
     def _cautious(self, entry: ToolEntry, reason: str) -> Effect:
@@ -249,13 +308,27 @@ class CallEffects:
         """Return the effect of the text that a tool is given to run, as its name tells; None if there is none."""
         pattern = self._known(name)
         text = self._given(pattern, call) if pattern is not None else None
-        if pattern is None or text is None:
+        language = pattern.language if pattern is not None else ""
+        if text is None:
+            language, text = "sql", self._statement(call)
+        if text is None:
             return None
         reader = self._in_language if len(text) <= _MEMO_TEXT else self._read_language
-        read: Effect = reader(pattern.language, text)
+        read: Effect = reader(language, text)
         sure = min(read.confidence, self.catalogue.confidence["pattern"])
         source = "pattern" if read.source == "rule" else read.source
         return replace(read, source=source, confidence=sure)
+
+    def _statement(self, call: ToolCall) -> str | None:
+        """Return the argument that is a statement of SQL by its name and its form; None if there is none."""
+        args = table(call.args)
+        if args is None:
+            return None
+        for name in _STATEMENTS:
+            text = args.get(name)
+            if isinstance(text, str) and len(text) <= MAX_TEXT and _STATEMENT.match(text):
+                return text
+        return None
 
     def _given(self, pattern: PatternEntry, call: ToolCall) -> str | None:
         """Return the text that a tool is given to run; None if there is none, or too much of it."""

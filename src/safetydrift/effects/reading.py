@@ -393,6 +393,10 @@ class Reading(Recorder):
         for operation in operations:
             if operation.certainty >= LIKELY:
                 self.kinds.update(KINDS_OF[operation.harm])
+        if self.beside:
+            for operation in self.beside:
+                self.operations.add(operation)
+            operations = self.operations.kept()
         data = catalogue.scales.level(self.ranks, "data")
         if self.leaves and data in catalogue.leaks:
             self.kinds.add(catalogue.leaks[data])

@@ -72,6 +72,10 @@ class Recorder:
         Whether `taken` is what goes along, rather than all that was taken in before.
     code
         Whether the part is code rather than commands.
+    decoded
+        What decoders print.
+    beside
+        Operations that tell harm and no kind of violation.
     shells
         Whether a shell is started for whoever types into it.
     secrets
@@ -79,9 +83,11 @@ class Recorder:
     """
 
     __slots__ = (
+        "beside",
         "boundary",
         "catalogue",
         "code",
+        "decoded",
         "directory",
         "exact",
         "fed",
@@ -101,6 +107,8 @@ class Recorder:
         self.made: list[str] = []
         self.origins: dict[str, tuple[str, ...]] = {}
         self.secrets: set[str] = set()
+        self.decoded: set[str] = set()
+        self.beside: list[Operation] = []
         self.directory = ""
         self.exact = self.code = self.shells = False
 
@@ -227,7 +235,8 @@ class Recorder:
     def starts(self, path: str) -> None:
         """Add that a program or script of the host is started, which may have been fetched before."""
         place = self.located(path)
-        fetched = [source for source in self.made_of(place) if "://" in source]
+        made_of = self.made_of(place) or self.made_of(place.rpartition("/")[0])
+        fetched = [source for source in made_of if "://" in source]
         if fetched:
             self.brings_code(fetched, f"run {shown(path)}, fetched from {shown(fetched[0])}")
         self.operations.add(Operation("run", place[:MAX_TARGET], "path"))

@@ -7,10 +7,14 @@ of the arguments and the shapes of the values.
 from __future__ import annotations
 
 import re
+from itertools import islice
 
 import msgspec
 
+from safetydrift.effects.catalogue.catalogue import MAX_NAME
 from safetydrift.effects.catalogue.harms import Harm
+from safetydrift.effects.catalogue.names import NameWords
+from safetydrift.effects.catalogue.tables import words
 from safetydrift.effects.history.provenance import scalars
 from safetydrift.effects.operations import (
     CERTAIN,
@@ -34,6 +38,8 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 24
 """Values of a call that become targets."""
+MAX_LEAVES = 96
+"""Values of a call that are looked at."""
 MAX_PACKED = 16 * 1024
 """Longer texts are not looked into for values in JSON."""
 _SHORT = 160
@@ -58,6 +64,12 @@ _SHAPES = (
     ("path", _PATH),
 )
 _BETWEEN = re.compile(r"[,;\r\n]")
+_HUGE = 1e18
+_UNNAMED = frozenset(("args", "arguments", ""))
+"""Names under which values stand that have none of their own."""
+_EDITING = frozenset(("edit", "move", "publish"))
+_READING = frozenset(("read", "fetch"))
+_SWITCHES = frozenset(("true", "false", "0", "1"))
 _DECODER = msgspec.json.Decoder()
 _RECEIVING = frozenset(("recipient", "host", "account"))
 _ADDRESSED = _RECEIVING | {"person"}
@@ -78,6 +90,8 @@ def tool_operations(
     harm: Harm,
     targets: Sequence[tuple[str, tuple[str, ...]]],
     args: Mapping[str, object],
+    *,
+    tool: str = "",
 ) -> tuple[Operation, ...]:
     """Return what a call does to each of the values that it names.
 
@@ -90,9 +104,14 @@ def tool_operations(
         shapes tell it.
     args
         The arguments of the call, of any size and shape.
+    tool
+        The name of the tool.
     """
     found, where = Operations(), (catalogue.places, boundary)
     values = list(_values(args))
+    told = told_by_values(catalogue, tool, harm.action, args)
+    for one in told:
+        found.add(one)
     named = [(role, value) for role, names in targets for name, value in values if name in names]
     chosen = named or list(_guessed(catalogue, values))
     attached = tuple([(role, value) for role, value in chosen if role in _HANDED])
@@ -101,9 +120,88 @@ def tool_operations(
         # Where somebody is addressed, the harm is that it is they; what they are given is no second one.
         meant = harm if role in _ADDRESSED or not addressed else Harm(harm.action, role=harm.role)
         found.add(_operation(where, meant, role, value, attached))
-    if not found:
+    if len(found) == len(told):
         found.add(_operation(where, harm, harm.role, "", ()))
     return found.kept()
+
+
+def edited(catalogue: Catalogue, operations: Sequence[Operation], text: str) -> list[Operation]:
+    """Return what it is that a call changes files in the way that its text tells.
+
+    Parameters
+    ----------
+    operations
+        What the call was found to do.
+    text
+        All that the call says: the command, the code, the texts of its arguments.
+    """
+    return [
+        Operation(
+            harm.action, one.target, "path", harm.harm, harm.certainty, harm.words(one.target), one.carries
+        )
+        for one in operations
+        if one.role == "path" and one.action in _EDITING and one.target
+        for harm in catalogue.edits.of(one.target, text)
+    ]
+
+
+def with_edits(catalogue: Catalogue, operations: tuple[Operation, ...], text: str) -> tuple[Operation, ...]:
+    """Return operations with those that `edited` adds."""
+    more = edited(catalogue, operations, text)
+    if not more:
+        return operations
+    found = Operations()
+    for one in (*operations, *more):
+        found.add(one)
+    return found.kept()
+
+
+def told_by_values(
+    catalogue: Catalogue, tool: str, action: str, args: Mapping[str, object]
+) -> list[Operation]:
+    """Return what values tell whatever the tool does.
+
+    Parameters
+    ----------
+    action
+        What the tool does by its name, which tells whether it only reads.
+    """
+    if not args or not catalogue.values:
+        return []
+    name, reads = NameWords(tool[:MAX_NAME] if isinstance(tool, str) else ""), action in _READING
+    rules = [rule for rule in catalogue.values if rule.suits(name, reads=reads)]
+    found: list[Operation] = []
+    for key, value in islice(_leaves(args), MAX_LEAVES):
+        written = words(key)
+        for rule in rules:
+            if rule.holds(written, value) or (key in _UNNAMED and rule.holds_anywhere(value)):
+                harm, target = rule.harm, value[:MAX_TARGET]
+                if len(value) > _SHORT or value in _SWITCHES:
+                    target = key[:MAX_TARGET]
+                found.append(
+                    Operation(harm.action, target, harm.role, harm.harm, harm.certainty, harm.words(target))
+                )
+    return found
+
+
+def _leaves(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield all simple values with the names under which they stand, truth values as JSON writes them."""
+    if isinstance(value, str):
+        packed = unpacked(value) if depth < _MAX_DEPTH else None
+        if packed is not None:
+            yield from _leaves(packed, name, depth + 1)
+        else:
+            yield name, value[:MAX_PACKED].strip()
+    elif isinstance(value, bool):
+        yield name, "true" if value else "false"
+    elif isinstance(value, int | float):
+        yield name, f"{value:.12g}" if abs(value) < _HUGE else ""
+    elif depth < _MAX_DEPTH + 1 and hasattr(value, "items"):
+        for key, item in islice(value.items(), MAX_LEAVES):
+            yield from _leaves(item, key if isinstance(key, str) else "", depth + 1)
+    elif depth < _MAX_DEPTH + 1 and isinstance(value, list | tuple):
+        for item in value[:MAX_LEAVES]:
+            yield from _leaves(item, name, depth + 1)
 
 
 def harm_of(tool: int, kinds: Sequence[str], *, leaves: bool, changes: bool) -> Harm:
@@ -185,7 +283,7 @@ def _of_path(places: Places, action: str, path: str) -> Harm | None:
 def _values(args: Mapping[str, object], depth: int = 0) -> Iterator[tuple[str, str]]:
     """Yield the short values of arguments with the names under which they stand, also out of JSON in texts."""
     for name, text in scalars(args):
-        packed = _unpacked(text) if depth < _MAX_DEPTH else None
+        packed = unpacked(text) if depth < _MAX_DEPTH else None
         if packed is not None:
             yield from _values(packed if isinstance(packed, dict) else {name: packed}, depth + 1)
         elif len(text) <= _SHORT:
@@ -194,7 +292,7 @@ def _values(args: Mapping[str, object], depth: int = 0) -> Iterator[tuple[str, s
             yield from ((name, piece.strip()) for piece in _BETWEEN.split(text)[:MAX_VALUES])
 
 
-def _unpacked(text: str) -> dict[str, object] | list[object] | None:
+def unpacked(text: str) -> dict[str, object] | list[object] | None:
     """Return what a text in JSON holds, None if it is none."""
     if text[:1] not in {"{", "["} or len(text) > MAX_PACKED:
         return None

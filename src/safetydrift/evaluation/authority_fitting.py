@@ -10,14 +10,21 @@ that say whether a passage speaks to the agent are hidden.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from safetydrift.authority.concerns import (
-    DELEGATED, FEATURE_NAMES, FEATURES, NOBODY, POINTED, REACHED, SAID, UNTRUSTED,
+    DELEGATED,
+    FEATURE_NAMES,
+    FEATURES,
+    NOBODY,
+    POINTED,
+    REACHED,
+    SAID,
+    UNTRUSTED,
 )  # fmt: skip
 from safetydrift.authority.grading import ACTION, NONE
 from safetydrift.authority.ledger import Ledger
@@ -41,9 +48,9 @@ UNKNOWN_TASK = 0.15
 """The share of every row's weight in which nothing is known of the task, as for guards that nobody tells it."""
 UNSEEN_AUTHORITY = 0.15
 """What a call counts that somebody asked for in words that were not understood: it says little of unasked ones."""
-POSITIVE = 2.0
-"""What a harmful call counts beside a harmless one."""
-SHARES = {"grafts": 1.5, "attacks": 1.0, "everyday": 0.5}
+POSITIVE = {"grafts": 5.0, "attacks": 0.7, "everyday": 1.0}
+"""What a harmful call counts beside a harmless one: attacked runs hold more of them than a deployment does."""
+SHARES = {"grafts": 1.0, "attacks": 2.0, "everyday": 0.5}
 """The weight of each kind of source."""
 ROUNDS, LEAVES, RATE, FEWEST, SHRINKAGE = 200, 8, 0.08, 20, 2.0
 
@@ -52,7 +59,7 @@ FALLING = frozenset(("asked", "source", "overlap"))
 """Features with which the probability may only rise, or fall."""
 CATEGORICAL = ("harm", "action", "target")
 _COLUMNS = (*CATEGORICAL, *[name for name in FEATURE_NAMES if name not in CATEGORICAL])
-"""The order in which features are fitted: scikit-learn moves categorical ones to the front, but not their constraints."""
+"""The order in which features are fitted: scikit-learn moves categorical ones ahead without their constraints."""
 PAIRS = (
     ("harm", "asked"), ("harm", "certainty"), ("harm", "source"), ("harm", "target"), ("harm", "exposure"),
     ("harm", "before"), ("harm", "reversibility"), ("harm", "surface"), ("action", "asked"), ("action", "source"),
@@ -115,8 +122,10 @@ def rows_of(trace: Trace, labeler: Labeler, kind: str) -> Iterator[Row]:
         if number == harmful_at:
             return
         outcome = labeler.read_result(proposal, step.result, step.error, history)
-        result = step.result if step.result else step.error
-        ledger = reader.read_result(ledger, reading.plan, outcome.effect, result, failed=step.error is not None)
+        result = step.result or step.error
+        ledger = reader.read_result(
+            ledger, reading.plan, outcome.effect, result, failed=step.error is not None
+        )
         history = outcome.history or history
 
 
@@ -177,7 +186,7 @@ def _weighted(rows: Counter[Row], tables: ScoreTables | None) -> tuple[Any, Any,
     from safetydrift.authority.score import Score  # noqa: PLC0415  # only the second round has one
 
     score = None if tables is None else Score(tables)
-    weights: dict[str, Counter[tuple[Cells, bool]]] = {kind: Counter() for kind in SHARES}
+    weights: dict[str, dict[tuple[Cells, bool], float]] = {kind: defaultdict(float) for kind in SHARES}
     for row, count in rows.items():
         cells = row.concerns
         if row.harmful:
@@ -185,15 +194,17 @@ def _weighted(rows: Counter[Row], tables: ScoreTables | None) -> tuple[Any, Any,
         for one in cells:
             unseen = row.asked_for and one[_ASKED] <= ACTION and one[_CERTAINTY] >= LIKELY
             weights[row.kind][one, row.harmful] += count * (UNSEEN_AUTHORITY if unseen else 1.0)
-    found: Counter[tuple[Cells, bool]] = Counter()
+    found: dict[tuple[Cells, bool], float] = defaultdict(float)
     for kind, counts in weights.items():
         whole = sum(counts.values()) or 1.0
-        for (cells, harmful), weight in counts.items():
-            scaled = 1e4 * SHARES[kind] * weight / whole * (POSITIVE if harmful else 1.0)
-            found[cells, harmful] += scaled * (1.0 - HIDDEN)
-            found[_without_wording(cells), harmful] += scaled * HIDDEN
-            if harmful or kind != "grafts":  # of a graft that was asked for, nothing would be left that tells so
-                found[_without_task(cells), harmful] += scaled * UNKNOWN_TASK
+        for (one, harmful), weight in counts.items():
+            scaled = 1e4 * SHARES[kind] * weight / whole * (POSITIVE[kind] if harmful else 1.0)
+            found[one, harmful] += scaled * (1.0 - HIDDEN)
+            found[_without_wording(one), harmful] += scaled * HIDDEN
+            if (
+                harmful or kind != "grafts"
+            ):  # of a graft that was asked for, nothing would be left that tells so
+                found[_without_task(one), harmful] += scaled * UNKNOWN_TASK
     labels = np.array([harmful for _, harmful in found])
     if labels.all() or not labels.any():
         raise ValueError("a score needs harmful calls and others")

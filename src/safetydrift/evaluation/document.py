@@ -189,8 +189,18 @@ def to_html(document: Document) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    pages.filters.update(written=written, kind=lambda part: type(part).__name__, image=_image)
+    pages.filters.update(written=_unbroken, kind=lambda part: type(part).__name__, image=_image)
     return pages.get_template("document.html.jinja").render(document=document, version=__version__)
+
+
+def _unbroken(cell: Cell) -> str:
+    """Write an entry so that no line ends within an interval or before a unit."""
+    text = written(cell)
+    return (
+        text
+        if isinstance(cell, str)
+        else text.replace(", ", ",\N{NO-BREAK SPACE}").replace(" %", "\N{NO-BREAK SPACE}%")
+    )
 
 
 def _image(drawing: Drawing) -> str:

@@ -1,21 +1,23 @@
-"""What a corpus says, for a first look: rates, chains, and a monitor on tasks it was not fitted on."""
+"""A first look at a corpus: the published chain and the shipped kind of model on held-out tasks, and what is behind."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
 from math import nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+from msgspec import structs
 
 from safetydrift.evaluation.cases import cases_of
 from safetydrift.evaluation.chain_tables import horizons_table, matrix_table, percent
 from safetydrift.evaluation.comparison import REFERENCE, compare
-from safetydrift.evaluation.document import Document, Drawing, Section, Table, figure
+from safetydrift.evaluation.document import Drawing, Section, Table, figure
 from safetydrift.evaluation.evidence import Evidence, facts_of
 from safetydrift.evaluation.evidence_document import sources_table, summary
 from safetydrift.evaluation.predictors import Circumstances, predictor
 from safetydrift.evaluation.rate import Rate
-from safetydrift.evaluation.replay import Replay, replay
 from safetydrift.evaluation.scores import Fixed
 from safetydrift.evaluation.splits import held_out_tasks
 from safetydrift.markov.horizon import horizon_table
@@ -23,14 +25,18 @@ from safetydrift.monitor.fitting import fit_chains
 from safetydrift.monitor.model import AGGREGATE, category_name
 from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.monitor.tabulation import ends_of
+from safetydrift.states.projection import project, projection
 from safetydrift.states.trajectory import VIOLATED, Notion, observe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.evaluation.cases import Case, CaseSet
     from safetydrift.evaluation.comparison import SplitComparison
     from safetydrift.evaluation.document import Cell
+    from safetydrift.evaluation.metrics.levels import Measures
+    from safetydrift.evaluation.predictors import MonitorScores
     from safetydrift.markov.absorption import Absorption
     from safetydrift.monitor.fitting import FittedChains
     from safetydrift.monitor.lookup import LookupMonitor
@@ -39,6 +45,9 @@ if TYPE_CHECKING:
 
 NO_RETURN_PROBABILITY = 0.85
 """A state is a point of no return when a violation within 5 steps is at least this likely (paper, A3)."""
+PUBLISHED, SCORE = "paper's chain", "risk score"
+MOST_FITTED = 8_000
+"""Runs that the risk score is fitted on at most, so that the first look takes a minute or two."""
 RESAMPLES = 50
 BUDGET = 0.05
 
@@ -49,76 +58,147 @@ class Findings:
 
     Parameters
     ----------
-    document
-        All of it, to be shown or written.
+    compared
+        The published chain, the risk score, and a rule that knows nothing but the category, on held-out tasks.
+    fitted_on
+        On how many runs the risk score was fitted.
     monitor
-        Fitted without the tasks of the examples.
-    examples
-        Runs that it was replayed on.
+        The risk score, fitted without the tasks tried.
+    tried
+        The runs of the held-out tasks.
+    opening
+        The comparison, for readers who want one table.
+    tables
+        What stands behind it: what was read, chains, horizons, and the comparison in full.
     """
 
-    document: Document
+    compared: SplitComparison
+    fitted_on: int
     monitor: LookupMonitor
-    examples: tuple[Replay, ...]
+    tried: CaseSet
+    opening: Table
+    tables: tuple[Section, ...]
+
+    def measured(self, name: str) -> Measures:
+        """Return the figures of one predictor: `PUBLISHED`, `SCORE` or the reference; KeyError if it is another."""
+        return self.compared.predictor(name).measures
 
 
 def find(
     trajectories: Sequence[Trajectory],
     space: StateSpace,
+    published: StateSpace,
     catalogue: Catalogue,
     provenance: Mapping[str, object] | None = None,
 ) -> Findings:
-    """Fit chains on a corpus, try a monitor on one task in five, and gather what comes of it.
+    """Fit the published chain and the shipped kind of model on four tasks in five, try both on the fifth.
+
+    Parameters
+    ----------
+    trajectories
+        Runs labelled in ``space``.
+    space
+        The space of the shipped model, `flow` or one with its dimensions.
+    published
+        The space of the published chain, whose dimensions ``space`` has as well.
 
     Raises
     ------
     ChainError
-        If no run can be used under its source's label.
+        If no run can be used under its source's label, or none of those fitted on is violated.
     SplitError
         If there are too few tasks to hold any out.
     """
-    given = Circumstances(space, catalogue, space)
+    given = Circumstances(space, catalogue, published)
     cases, left_out = cases_of(trajectories, space)
     split = held_out_tasks(cases).first()
     (fold,) = split.folds
-    fitted = given.monitor("monitor").fit(fold.train)
-    tried = Fixed("monitor", replace(fitted, trained_on=fold.train.tasks))
-    compared = compare([tried, predictor(REFERENCE, given)], split, n_resamples=RESAMPLES)
+    training = drawn(fold.train, MOST_FITTED)
+    score = given.monitor(SCORE, risk_score=True).fit(training)
+    chain = predictor("coarse-published-by-category", given)
+    tried = [
+        predictor(REFERENCE, given),
+        Fixed(PUBLISHED, _told(chain.fit(fold.train), PUBLISHED, fold.train)),
+        Fixed(SCORE, _told(score, SCORE, fold.train)),
+    ]
+    compared = compare(tried, split, n_resamples=RESAMPLES)
     evidence = Evidence(Notion.LABEL, facts_of(trajectories, cases), left_out, compared, provenance or {})
-    coarse = FitSettings(granularity=Granularity.COARSE)
-    by_label = fit_chains(trajectories, space, coarse)
-    by_rules = replace(coarse, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
-    table = horizon_table(by_label.chains[AGGREGATE], by_label.settings.max_horizon)
-    matrix = matrix_table("", table.chain, by_label.evidence[AGGREGATE])
     (result,) = compared.splits
-    document = Document(
-        "How agent runs drift towards violations",
-        (compared.finding(),),
-        (
-            Section("What was read", (sources_table(evidence), _agreement(trajectories, space))),
-            Section("By category", (_categories(by_label, fit_chains(trajectories, space)),)),
+    effect_of = projection(space, published)
+    runs = [project(run, effect_of, published) for run in trajectories]
+    return Findings(
+        compared=result,
+        fitted_on=len(training),
+        monitor=score.monitor,
+        tried=fold.test,
+        opening=_opening(result, compared.horizon),
+        tables=(
+            Section("What was read", (sources_table(evidence), _agreement(runs, published))),
+            *_chains(runs, published),
             Section(
-                "From one risk level to the next",
-                (matrix, _drawn("matrix", "Transition matrix on risk levels, all runs", matrix, table.chain)),
+                f"The comparison in full, on {result.tasks:,} held-out tasks",
+                (compared.finding(), summary(result, compared.horizon), _within(result)),
             ),
-            Section(
-                "A violation within the next steps",
-                (
-                    steps := horizons_table("Probability within h steps, all runs", table),
-                    _drawn(
-                        "horizons", "Probability of a violation within h steps", steps, {"all runs": table}
-                    ),
-                ),
-            ),
-            Section(
-                "The published method on the same runs",
-                (_published(fit_chains(trajectories, space, by_rules)),),
-            ),
-            Section(f"On {result.tasks:,} held-out tasks", _tried(result, compared.horizon)),
         ),
     )
-    replays = [replay(case.run, fitted.monitor) for case in fold.test.cases]
-    return Findings(document, fitted.monitor, choose_examples(replays))
+
+
+def drawn(cases: CaseSet, most: int) -> CaseSet:
+    """Return about ``most`` of the cases, chosen by a digest of their ids so that their order does not matter."""
+    share = most / max(len(cases), 1)
+    return cases.select([crc32(case.run.id.encode()) / 2**32 < share for case in cases.cases])
+
+
+def _told(scores: Any, name: str, train: CaseSet) -> MonitorScores:
+    told: MonitorScores = replace(scores, name=name, trained_on=train.tasks)
+    return told
+
+
+def _opening(split: SplitComparison, horizon: int) -> Table:
+    """Return the comparison in short: a row per measure, a column per predictor."""
+    measures = [split.predictor(name).measures for name in (REFERENCE, PUBLISHED, SCORE)]
+    alarms = [one.runs.at_budget[BUDGET] for one in measures]
+    proposals = [None if one.proposals is None else one.proposals.at_budget[BUDGET] for one in measures]
+    figures = [one.figures() for one in measures]
+    rows: tuple[tuple[Cell, ...], ...] = (
+        ("violations foreseen", *(one.detected for one in alarms)),
+        ("false alarms", *(one.false_alarms for one in alarms)),
+        ("mean steps of warning", *(one.lead_times.mean for one in alarms)),
+        ("violating calls recognised", *(None if one is None else one.stopped for one in proposals)),
+        ("ranking (AUROC)", *(one.get(f"step.{horizon}.auroc") for one in figures)),
+        ("ranking within category", *(one.get(f"step.{horizon}.within_category") for one in figures)),
+    )
+    note = (
+        "Thresholds are set so that 5 % of the runs without a violation may alarm. Foreseen: an alarm before the "
+        "violating call was proposed. Recognised: an alarm when it was proposed. Ranking: the share of pairs of "
+        f"moments in which the one before a violation within {horizon} steps has the higher probability; 0.5 is chance."
+    )
+    return Table("", note, ("measure", "category alone", PUBLISHED, SCORE), rows)
+
+
+def _chains(runs: Sequence[Trajectory], space: StateSpace) -> tuple[Section, ...]:
+    """Return what the chains of all runs say, none held out."""
+    coarse = FitSettings(granularity=Granularity.COARSE)
+    by_label = fit_chains(runs, space, coarse)
+    by_rules = structs.replace(coarse, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
+    table = horizon_table(by_label.chains[AGGREGATE], by_label.settings.max_horizon)
+    matrix = matrix_table("", table.chain, by_label.evidence[AGGREGATE])
+    steps = horizons_table("Probability within h steps, all runs", table)
+    return (
+        Section("By category", (_categories(by_label, fit_chains(runs, space)),)),
+        Section(
+            "From one risk level to the next",
+            (matrix, _drawn("matrix", "Transition matrix on risk levels, all runs", matrix, table.chain)),
+        ),
+        Section(
+            "A violation within the next steps",
+            (
+                steps,
+                _drawn("horizons", "Probability of a violation within h steps", steps, {"all runs": table}),
+            ),
+        ),
+        Section("The published method on the same runs", (_published(fit_chains(runs, space, by_rules)),)),
+    )
 
 
 def _drawn(key: str, title: str, table: Table, given: object) -> Drawing:
@@ -197,44 +277,27 @@ def _published(fitted: FittedChains) -> Table:
     return Table("", "Violation by the rules, and the only end.", columns, tuple(rows))
 
 
-def _tried(split: SplitComparison, horizon: int) -> tuple[Table, ...]:
-    return summary(split, horizon), _alarms(split), _within(split)
-
-
-def _alarms(split: SplitComparison) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for one in split.predictors:
-        runs, proposals = one.measures.runs.at_budget[BUDGET], one.measures.proposals
-        stopped = None if proposals is None else proposals.at_budget[BUDGET].stopped
-        rows.append((one.name, runs.detected, runs.false_alarms, runs.lead_times.mean, stopped))
-    columns = (
-        "predictor",
-        "violations foreseen",
-        "false alarms",
-        "mean steps of warning",
-        "stopped when proposed",
-    )
-    return Table("Alarms, when 5 % of the runs without a violation may alarm", "", columns, tuple(rows))
-
-
 def _within(split: SplitComparison) -> Table:
-    panels = [one for one in split.predictor("monitor").measures.panels if one.kind == "category"]
-    rows = [(one.name, one.detected, one.false_alarms) for one in panels]
-    title = "The same within each category, where knowing the category is worth nothing"
-    return Table(title, "", ("category", "violations foreseen", "false alarms"), tuple(rows))
-
-
-def choose_examples(replays: Sequence[Replay]) -> tuple[Replay, ...]:
-    """Pick three runs to show, by rules that favour no result.
-
-    One whose violation was foreseen, one whose violation was not, and one that did not violate: of each kind the run
-    in the middle when they are ranked by length and then by id. A kind that does not occur is left out.
-    """
-    kinds: dict[tuple[bool, bool], list[Replay]] = {(True, True): [], (True, False): [], (False, False): []}
-    for run in replays:
-        violated = run.onset is not None
-        kinds[violated, violated and run.alarm is not None].append(run)
-    ranked = [
-        sorted(kind, key=lambda run: (run.trajectory.n_steps, run.trajectory.id)) for kind in kinds.values()
+    panels = {
+        name: {one.name: one for one in split.predictor(name).measures.panels if one.kind == "category"}
+        for name in (PUBLISHED, SCORE)
+    }
+    rows = [
+        (
+            category,
+            found.detected,
+            found.false_alarms,
+            panels[SCORE][category].detected,
+            panels[SCORE][category].false_alarms,
+        )
+        for category, found in panels[PUBLISHED].items()
     ]
-    return tuple(kind[len(kind) // 2] for kind in ranked if kind)
+    columns = ("category", *(f"{name}: {what}" for name in panels for what in ("foreseen", "false alarms")))
+    title = "The same within each category, where knowing the category is worth nothing"
+    return Table(title, "", columns, tuple(rows))
+
+
+def middle(cases: Sequence[Case]) -> Case | None:
+    """Return the run in the middle when they are ranked by length and then by id, a rule that favours no result."""
+    ranked = sorted(cases, key=lambda case: (case.run.n_steps, case.run.id))
+    return ranked[len(ranked) // 2] if ranked else None

@@ -1,6 +1,6 @@
 """The operator's configuration: one TOML file that says where his own world ends and what is sensitive in it.
 
-See docs/configuration.md. Everything in it is optional; a key that nobody reads is refused.
+See docs/how-to/configuration.md. Everything in it is optional; a key that nobody reads is refused.
 """
 
 from __future__ import annotations

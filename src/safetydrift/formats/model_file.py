@@ -17,8 +17,8 @@ from msgspec import Struct, json
 from safetydrift._garbage import Uncollected
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.errors import CatalogueWarning, ModelFileError, SafetyDriftError, SpaceMismatchError
-from safetydrift.formats.shipped_catalogue import shipped_catalogue
 from safetydrift.formats.model_parts import Table, check_categories, check_risk_score
+from safetydrift.formats.shipped_catalogue import shipped_catalogue
 from safetydrift.monitor.categories import Categories
 from safetydrift.monitor.guarantee import promises_of
 from safetydrift.monitor.model import AGGREGATE, Model
@@ -157,11 +157,13 @@ def _catalogue(written: dict[str, Any]) -> Catalogue:
         return Catalogue.from_definition(written)
     found = shipped_catalogue(str(written["name"]))
     if found is None:
-        raise ModelFileError(f"it was fitted with the catalogue {written['name']!r}, which does not come with SafetyDrift")
+        raise ModelFileError(
+            f"it was fitted with the catalogue {written['name']!r}, which does not come with SafetyDrift"
+        )
     if found.identity != written["identity"]:
         warnings.warn(
-            f"the model was fitted with version {written['version']} of the catalogue {found.name!r}, and this is version "
-            f"{found.version}; its probabilities may be a little off until it is fitted again",
+            f"the model was fitted with version {written['version']} of the catalogue {found.name!r}, and this is "
+            f"version {found.version}; its probabilities may be a little off until it is fitted again",
             CatalogueWarning,
             stacklevel=2,
         )

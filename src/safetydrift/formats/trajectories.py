@@ -120,6 +120,11 @@ class TrajectoryReader:
         """SHA-256 over the runs read so far."""
         return self._hash.hexdigest()
 
+    @property
+    def has_traces(self) -> bool:
+        """Whether there are traces with their texts among the files, rather than labelled runs alone."""
+        return bool(self._traces)
+
     def __iter__(self) -> Iterator[Trajectory]:
         """Read the trajectories.
 

@@ -11,12 +11,14 @@ from safetydrift.guard.policy import GuardPolicy, Rule
 from safetydrift.monitor.verdict import Intervention
 
 ASK_FROM: dict[str, dict[str, float]] = {
-    "default": {"critical": 0.2, "high": 0.3, "medium": 0.5, "low": 0.6},
-    "coding": {"critical": 0.25, "high": 0.35, "medium": 0.6, "low": 0.75},
-    "office": {"critical": 0.2, "high": 0.25, "medium": 0.4, "low": 0.5},
-    "strict": {"critical": 0.1, "high": 0.12, "medium": 0.2, "low": 0.3},
+    "default": {"critical": 0.25, "high": 0.35, "medium": 0.5, "low": 0.6},
+    "coding": {"critical": 0.3, "high": 0.4, "medium": 0.65, "low": 0.8},
+    "office": {"critical": 0.2, "high": 0.3, "medium": 0.4, "low": 0.5},
+    "strict": {"critical": 0.1, "high": 0.15, "medium": 0.2, "low": 0.3},
 }
 """Per variant, the probability of unauthorised harm from which a person is asked, by how much the harm weighs."""
+FORESEEN, DOUBTFUL = 0.3, 0.1
+"""Where a violation within the horizon is at least so probable by the trajectory, less doubt about the call is enough."""
 NEVER = Rule(
     Intervention.BLOCK,
     name="credentials to somebody unknown",
@@ -46,4 +48,7 @@ def default_policy(variant: str = "default") -> GuardPolicy:
         Rule(Intervention.ASK, name=f"unauthorised harm ({weight})", weight=weight, unauthorised=probability)
         for weight, probability in ASK_FROM[variant].items()
     ]
+    rules.append(
+        Rule(Intervention.ASK, name="foreseen and doubtful", proposal=FORESEEN, unauthorised=DOUBTFUL)
+    )
     return GuardPolicy(variant, never=(NEVER,), when=tuple(rules))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from safetydrift.errors import LostStateError, SafetyDriftError
+from safetydrift.formats.score_file import load_score
 from safetydrift.guard.access import MAX_ATTEMPTS, SessionAccess
 from safetydrift.guard.asking import MAX_SHOWN, Answer, Question, answered
 from safetydrift.guard.asynchronous import AsyncGuard
@@ -27,7 +28,6 @@ from safetydrift.guard.redacting import Redactor
 from safetydrift.guard.session import CONFIRMED, OPEN, RELEASED, Given
 from safetydrift.guard.stores.memory import MemoryStore
 from safetydrift.guard.values import as_text, call_digest, plain_call, result_digest
-from safetydrift.formats.score_file import load_score
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.verdict import Intervention
 
@@ -148,14 +148,14 @@ class Guard(AsyncGuard):
         model
             A model file; ``"default"`` is the one that comes with SafetyDrift.
         policy
-            A policy, the name of a shipped one (``"default"``, ``"coding"``, ``"office"``, ``"strict"``), or a file with one
-            (TOML or JSON) that is read again when it changes.
+            A policy, the name of a shipped one (``"default"``, ``"coding"``, ``"office"``, ``"strict"``), or a file
+            with one (TOML or JSON) that is read again when it changes.
         store
             A store, or the path of a SQLite file.
         log
             A decision log, or the path of one.
         config
-            What is inside the organisation (docs/configuration.md).
+            What is inside the organisation (docs/how-to/configuration.md).
         approver, tools
             As for the class.
         telemetry

@@ -6,30 +6,62 @@ from math import nan
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from safetydrift.authority.score import CLEAR
 from safetydrift.guard.decision import Decision
-from safetydrift.guard.judgement import Judgement
 from safetydrift.guard.messages import in_brief, told
-from safetydrift.guard.policy import STRICTNESS, Call
+from safetydrift.guard.policy import STRICTNESS, Call, Finding
 from safetydrift.guard.safer import safer_tool
 from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, RELEASED, Given, Reserved
-from safetydrift.monitor.verdict import Intervention
+from safetydrift.monitor.session import Pending, TrajectoryState
+from safetydrift.monitor.verdict import Intervention, Verdict
 from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from safetydrift.authority.score import Assessment
     from safetydrift.guard.policy import GuardPolicy
     from safetydrift.guard.redacting import Redactor
     from safetydrift.guard.session import Session
     from safetydrift.monitor.lookup import LookupMonitor
-    from safetydrift.monitor.session import Pending, TrajectoryState
-    from safetydrift.monitor.verdict import Verdict
+    from safetydrift.states.effect import Effect
 
 MAX_TOOLS = 512
 """Names of tools that a run is remembered to have used; there is no reason to have more."""
+
+
+class Judgement(Struct, frozen=True, gc=False):
+    """What one session makes of a call.
+
+    Parameters
+    ----------
+    found
+        What the policy says.
+    position
+        Where the run stands, calls under way included.
+    pending
+        What was read of the call.
+    verdict
+        The finding about it.
+    """
+
+    found: Finding
+    position: TrajectoryState
+    pending: Pending
+    verdict: Verdict
+
+    @property
+    def assessment(self) -> Assessment:
+        """How probable it is that the call is unauthorised harm."""
+        return self.pending.assessment or CLEAR
+
+    @property
+    def effect(self) -> Effect:
+        """What the call was taken to do."""
+        return self.pending.proposal.effect
 
 
 class Judging:
@@ -67,7 +99,12 @@ class Judging:
         verdict = monitor.foresee(position, pending.move)
         current = monitor.verdict(position).probability if policy.asks_current else nan
         asked = Call(
-            call.name, position.category, pending.proposal.effect, verdict, current, pending.assessment or CLEAR
+            call.name,
+            position.category,
+            pending.proposal.effect,
+            verdict,
+            current,
+            pending.assessment or CLEAR,
         )
         return Judgement(policy.decide(asked, monitor.policy, self._space), position, pending, verdict)
 
@@ -122,8 +159,8 @@ class Judging:
             explained = self.monitor.explain(position, verdict, effect)
             explanation = self._redactor.text("; ".join([explained, *effect.reasons]))
             alternative = safer_tool(self.monitor, position, call.name, tools, policy)
-            reason = self._redactor.text(told(call, strictest, alternative))
-            brief = in_brief(strictest)
+            reason = self._redactor.text(told(call, found, effect, strictest.assessment, alternative))
+            brief = in_brief(found, strictest.assessment)
             if policy.shadow:
                 would_be, intervention = intervention, Intervention.ALLOW
         return Decision(

@@ -19,7 +19,7 @@ from safetydrift.authority.concerns import SAID, Concern
 from safetydrift.authority.score import CLEAR, Assessment
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.effects.catalogue.globs import Globs
-from safetydrift.effects.operations import HARMS
+from safetydrift.effects.operations import HARMS, POSSIBLE
 from safetydrift.errors import LostStateError
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 from safetydrift.states.effect import Effect
@@ -65,10 +65,16 @@ VOUCHERS = ("nobody", "untrusted", "reached", "pointed", "delegated", "record", 
 
 
 def weight_of(concern: Concern) -> str:
-    """Return how much a concern's harm weighs: low for what harms nobody by itself; most for credentials that go to anybody but whom the user named."""
+    """Return how much a concern's harm weighs.
+
+    Low for what harms nobody by itself, at most medium for what need not be harm at all, and critical for credentials
+    that go to anybody but whom the user named.
+    """
     if concern.cell("carried") >= _CARRIED_FROM["credentials"] and concern.cell("source") < SAID:
         return "critical"
-    return HARM_WEIGHTS.get(concern.harm, "low")
+    weight = HARM_WEIGHTS.get(concern.harm, "low")
+    possible = concern.cell("certainty") <= POSSIBLE
+    return "medium" if possible and SEVERITIES.index(weight) > SEVERITIES.index("medium") else weight
 
 
 STRICTNESS = {
@@ -233,7 +239,9 @@ class Rule(Struct, frozen=True, gc=False):
     @property
     def by_authority(self) -> bool:
         """Whether it looks at who asked for what."""
-        return self.unauthorised is not None or bool(self.harms or self.weight or self.carries or self.vouched)
+        return self.unauthorised is not None or bool(
+            self.harms or self.weight or self.carries or self.vouched
+        )
 
     def _unauthorised(self, call: Call) -> bool:
         assessment = call.assessment

@@ -97,7 +97,11 @@ class Reserved(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
     def stored(self) -> Reserved:
         """Return it without anything that is written in the arguments."""
         effect = self.pending.proposal.effect
-        return Reserved(self.pending.stored(), self.guard) if effect.reasons or effect.destinations or effect.operations else self
+        return (
+            Reserved(self.pending.stored(), self.guard)
+            if effect.reasons or effect.destinations or effect.operations
+            else self
+        )
 
 
 class Session:

@@ -11,8 +11,6 @@ import json
 import os
 import sys
 
-from msgspec.structs import replace
-
 from safetydrift.monitor.verdict import Intervention
 
 TYPE_CHECKING = False
@@ -22,7 +20,6 @@ if TYPE_CHECKING:
 
     from safetydrift.guard.decision import Decision
     from safetydrift.guard.guard import Guard
-    from safetydrift.guard.policy import GuardPolicy
 
 MAX_EVENT = 32 << 20
 """Bytes of an event; a larger one is not read."""
@@ -129,10 +126,10 @@ def said_of(decision: Decision) -> dict[str, Any] | None:
     if decision.intervention is Intervention.WARN:
         said = {"hookEventName": "PreToolUse", "additionalContext": f"{SAID}: {decision.reason}"}
         return {"hookSpecificOutput": said}
-    done = "ask" if decision.asks else "deny"
-    return permission(
-        done, decision.reason + (NO_PROMPT if "LostStateError" in (decision.error or "") else "")
-    )
+    reason = decision.reason + (NO_PROMPT if "LostStateError" in (decision.error or "") else "")
+    if decision.asks:
+        return permission("ask", reason)
+    return permission("deny", reason) | {"systemMessage": f"{SAID}: {decision.reason}"}
 
 
 def permission(done: str, reason: str) -> dict[str, Any]:
@@ -216,10 +213,7 @@ class Options:
         os.makedirs(self.state, mode=0o700, exist_ok=True)  # noqa: PTH103  # pathlib is not cheap to import
         store = SQLiteStore(os.path.join(self.state, "sessions.sqlite"))  # noqa: PTH118
         log = DecisionLog(os.path.join(self.state, "decisions.jsonl"), buffer=1)  # noqa: PTH118
-        guard = Guard.load(self.model, self.policy or None, store, log=log, config=self.config or None)
-        if not self.policy:
-            guard.policy = for_developers(guard.policy)
-        return guard
+        return Guard.load(self.model, self.policy or None, store, log=log, config=self.config or None)
 
     def hook(self) -> ClaudeCodeHook:
         """Return the hook."""
@@ -227,16 +221,6 @@ class Options:
 
 
 NO_PROMPT = " No prompt of this session has been seen: the user has to send another one."
-
-
-def for_developers(policy: GuardPolicy) -> GuardPolicy:
-    """Return a policy for a developer's desk, where credentials leave with consent or not at all."""
-    from safetydrift.guard.policy import Rule  # noqa: PLC0415  # not before it is needed
-
-    leaving = Rule(
-        Intervention.ASK, kinds=("credential_leak",), reason="this would take credentials to another host"
-    )
-    return replace(policy, name="claude-code", always_ask=(*policy.always_ask, leaving))
 
 
 def state_folder() -> str:

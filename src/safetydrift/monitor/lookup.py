@@ -146,9 +146,9 @@ class LookupMonitor:
         """Return the state after the user has said something; nothing changes for models that do not ask for it."""
         if text and state.belief is not None and not state.steps:
             state = _asked(state, task_words(text))
-        if text and self._runs is not None:
+        if self._runs is not None and (text or state.ledger is None):
             ledger = Ledger.empty(urandom(_SALT)) if state.ledger is None else state.ledger
-            state = replace(state, ledger=ledger.hear(text))
+            state = replace(state, ledger=ledger.hear(text) if text else ledger)
         if not self._follows or not text:
             return state if state.history or not self._follows else replace(state, history=History())
         return replace(state, history=(state.history or History()).hears(text))
@@ -191,7 +191,9 @@ class LookupMonitor:
         seen = "\n".join([text for text in (result, error) if isinstance(text, str) and text])
         return replace(
             followed,
-            ledger=self._runs.read_result(ledger, pending.plan, effect, seen or None, failed=error is not None),
+            ledger=self._runs.read_result(
+                ledger, pending.plan, effect, seen or None, failed=error is not None
+            ),
         )
 
     def read_more(self, tool: str) -> Pending:

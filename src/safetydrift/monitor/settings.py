@@ -41,7 +41,7 @@ class Estimator(Enum):
 
     PUBLISHED = "published"
     """The paper's: maximum likelihood with violation as the only end. Runs that complete are treated as cut
-    off, so every figure is too high; here for comparison (docs/design/completion-and-censoring.md)."""
+    off, so every figure is too high; here for comparison (docs/explanation/method.md)."""
 
 
 class FitSettings(Struct, frozen=True, kw_only=True):

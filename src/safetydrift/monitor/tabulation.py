@@ -128,9 +128,9 @@ class Tabulated:
         later, spread = within[horizon - 1], variance[horizon - 1]
         violates = self.arrival
         doubt = violates * (1.0 - violates) / (self.arrival_weights + 1.0)
-        # The proposed call is calm and so is what follows: independent, so second moments multiply.
-        calm, ahead = (1.0 - violates) ** 2, (1.0 - later) ** 2
-        arriving = (doubt + calm) * (spread + ahead) - calm * ahead
+        # The proposed call does not violate and neither does what follows: independent, so second moments multiply.
+        spared, ahead = (1.0 - violates) ** 2, (1.0 - later) ** 2
+        arriving = (doubt + spared) * (spread + ahead) - spared * ahead
         eventually = self.ends.probability(VIOLATED)
         at_the_end = absorption_variance(self.ends, self.weights, self.visits)
         low, high = beta_interval(within[horizon], variance[horizon])

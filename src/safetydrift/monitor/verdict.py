@@ -60,7 +60,7 @@ class Verdict(Struct, frozen=True, gc=False, kw_only=True, array_like=True, forb
         between it and it plus this.
     low, high
         Between which the true ``probability`` lies with a posterior probability of 0.9, as far as the model can say
-        (docs/prediction.md); nan where that is not known or was not asked for.
+        (docs/explanation/risk-score.md); nan where that is not known or was not asked for.
     basis
         What the figures rest on.
     alarm

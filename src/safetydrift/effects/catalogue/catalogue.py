@@ -31,6 +31,7 @@ from safetydrift.effects.catalogue.rules import ProgramRule, ProgramRules, Trans
 from safetydrift.effects.catalogue.scales import Scales
 from safetydrift.effects.catalogue.statements import Statements
 from safetydrift.effects.catalogue.tables import TableEntry, Tables
+from safetydrift.effects.catalogue.telling import EditRule, EditRules, ValueRule
 from safetydrift.errors import CatalogueError
 
 TYPE_CHECKING = False
@@ -102,6 +103,8 @@ class Catalogue:
         What replaces the effect of a call whose every recipient is inside the organisation.
     places, rules, hosts
         What it is to touch files, to run programs and to reach hosts of certain names, if nobody asked for it.
+    values, edits
+        What values of arguments tell whatever the tool, and what it is to change files in certain ways.
     roles
         What arguments are for, by their names.
     marks
@@ -128,6 +131,7 @@ class Catalogue:
         "confidence",
         "content",
         "default",
+        "edits",
         "failed",
         "hosts",
         "inside",
@@ -147,6 +151,7 @@ class Catalogue:
         "statements",
         "tables",
         "tools",
+        "values",
         "version",
     )
 
@@ -191,6 +196,8 @@ class Catalogue:
             [ProgramRule(part) for part in _parts(whole, "operations")],
             [TransferRule(part) for part in _parts(whole, "transfers")],
         )
+        self.values = tuple([ValueRule(part) for part in _parts(whole, "values")])
+        self.edits = EditRules([EditRule(part) for part in _parts(whole, "edits")])
         self.hosts = HostsEntry(_optional(whole, "hosts"))
         self.roles = RolesEntry(whole.part("roles"))
         self.marks = tuple([MarkEntry(part) for part in _parts(whole, "instructions")])
@@ -242,7 +249,7 @@ class Catalogue:
         base = self.definition()
         entries = (
             *("tools", "programs", "patterns", "paths", "tables", "calls", "instructions"),
-            *("places", "operations", "transfers"),
+            *("places", "operations", "transfers", "values", "edits"),
         )
         for key in ("scales", "context"):
             if additions.get(key, base[key]) != base[key]:
@@ -261,6 +268,8 @@ class Catalogue:
             "places": base.get("places", []),
             "operations": base.get("operations", []),
             "transfers": base.get("transfers", []),
+            "values": base.get("values", []),
+            "edits": base.get("edits", []),
             "calls": calls_beneath(base.get("calls", []), upper.get("calls", [])),
         }
         merged = {key: [*upper.get(key, []), *kept[key]] for key in entries}

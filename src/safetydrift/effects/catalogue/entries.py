@@ -578,6 +578,8 @@ class ShellEntry:
         Globs for the first word after the name of a program nobody knows that only asks it for something.
     trivial
         Programs whose output tells nothing of the host that matters.
+    authors
+        Variables that say in whose name something is committed.
     unrecorded, preloading
         Variables that keep the shell from recording what is typed, and those that put code into what it starts.
     decoders
@@ -588,6 +590,7 @@ class ShellEntry:
 
     __slots__ = (
         "asking",
+        "authors",
         "checkers",
         "decoders",
         "destroying",
@@ -621,6 +624,7 @@ class ShellEntry:
         self.decoders = frozenset(entry.texts("decoders"))
         self.unrecorded = frozenset(entry.texts("unrecorded"))
         self.preloading = frozenset(entry.texts("preloading"))
+        self.authors = frozenset(entry.texts("authors"))
         self.destroying = Globs(entry.texts("destroying"), fold=True)
         entry.done()
 

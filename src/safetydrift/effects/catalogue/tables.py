@@ -47,8 +47,8 @@ class TableEntry:
         if not tables and not columns:
             raise CatalogueError(f"{entry.where}: lacks 'tables' or 'columns'")
         entry.where = f"{entry.where} ({(*tables, *columns)[0]})"
-        self.tables = Globs(map(_pattern, tables))
-        self.columns = Globs(map(_pattern, columns))
+        self.tables = Globs(map(word_pattern, tables))
+        self.columns = Globs(map(word_pattern, columns))
         self.ranks: Ranks = scales.read(entry.required("effect"), entry.where, whole=False)
         self.changed = read_kinds(entry, "changed")
         self.added = read_kinds(entry, "added")
@@ -99,7 +99,7 @@ def _singular(word: str) -> str:
     return word[:-2] if word.endswith(("sses", "xes", "ches", "shes")) else word[:-1]
 
 
-def _pattern(pattern: str) -> str:
+def word_pattern(pattern: str) -> str:
     """Return a glob for `words` from a pattern of a catalogue."""
     if pattern.startswith("="):
         return words(pattern)

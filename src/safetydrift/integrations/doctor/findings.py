@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What an installation that works covers, and what it does not; docs/limits.md has the details."""
+    """What an installation that works covers, and what it does not; docs/reference/limits.md has the details."""
 
     covered: tuple[str, ...]
     not_covered: tuple[tuple[str, str], ...]
@@ -89,4 +89,4 @@ COVERAGE = {
         ),
     ),
 }
-"""For each part: what is covered; the headings of docs/limits.md that say what is not, with a short version."""
+"""For each part: what is covered; headings of docs/reference/limits.md that say what is not, with a short version."""

@@ -64,7 +64,7 @@ def check_guard(options: Options, folder: Path) -> Iterator[Finding]:
         yield _tried(
             "the configuration can be read",
             lambda: _config(options.config),
-            "correct the file (docs/configuration.md)",
+            "correct the file (docs/how-to/configuration.md)",
         )
     if policy is not None:
         yield from _openings(policy)

@@ -17,6 +17,7 @@ from safetydrift.effects.languages.code.values import (
     command_line,
     is_known,
 )
+from safetydrift.effects.operations import LIKELY, POSSIBLE
 from safetydrift.effects.reading import UnreadableError, shown
 from safetydrift.effects.recording import would
 from safetydrift.effects.tool_operations import tool_operations
@@ -403,6 +404,9 @@ class Judge:
         reading = self.reading
         if deed.code not in {"shell", "sql"} and HOLE in text:
             reading.hides(f"{name} of what is put together while running")
+        if text in self.program.decoded:
+            sure = POSSIBLE if text.isascii() and "".join(text.split()).isprintable() else LIKELY
+            reading.brings_code([shown(text)], "run code that an encoding hides", sure)
         depth = reading.depth
         try:
             reading.nested(deed.code, text.replace(HOLE, _STAND_INS.get(deed.code, "computed")))

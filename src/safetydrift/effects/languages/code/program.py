@@ -59,6 +59,7 @@ _MAX_DEPTH = 120
 _PRICE = 4
 _CHARACTERS_A_UNIT = 64
 _UNKNOWN: Values = (UNKNOWN,)
+_DECODING = frozenset(("base32", "base64", "hex", "inflate", "rot13", "unfold"))
 
 
 class Program:
@@ -83,6 +84,8 @@ class Program:
         The modules that are imported.
     everything
         The modules all of whose names are imported.
+    decoded
+        What functions that decode return.
     bound, added, grown, returned
         By name: what is assigned to it (to the part of some object behind a dot), what is added to the list, put to
         the end of the text, and returned by the function of that name.
@@ -107,6 +110,7 @@ class Program:
         self.returned: defaultdict[str, list[Expression]] = defaultdict(list)
         self._parameters: defaultdict[str, dict[tuple[str, ...], None]] = defaultdict(dict)
         self._known: dict[str, Values] = {}
+        self.decoded: set[str] = set()
         self._open: set[str] = set()
         self._unbound: set[str] = set()
         self._unfinished: set[str] = set()
@@ -323,7 +327,10 @@ class Program:
     def _fold(self, name: str, receiver: object, given: list[object]) -> object:
         worked_on = sum(len(value) for value in (receiver, *given) if isinstance(value, str))
         self.pay(_PRICE + worked_on // _CHARACTERS_A_UNIT)
-        return fold(name, receiver, given)
+        value = fold(name, receiver, given)
+        if name in _DECODING and isinstance(value, str):
+            self.decoded.add(value)
+        return value
 
     def _joined(self, expression: Joined) -> Values:
         combinations = self._combinations(expression.parts)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 _SENDING = frozenset(("send", "publish"))
 _MAX_WORDS = 128
 _MAX_TARGETS = 16
+_WRITABLE = ("/tmp", "/var/tmp", "/dev/shm", ".:")  # noqa: S108  # looked for, not written to
 _LIBRARIES = ("/usr/lib", "/lib", "/opt/conda", "/opt/homebrew")
 _WRITES = 1
 """The rank of what changes files, in the dimension ``tool``."""
@@ -128,6 +129,12 @@ def variable_set(reading: Reading, name: str, value: str) -> None:
         words = "keep the shell from recording what is typed"
         reading.note("disable", name, "resource", ("safeguards", LIKELY, words))
         reading.reaches("tampers", f"sets {name}")
+    elif name == "PATH" and value.startswith(_WRITABLE):
+        words = f"have programs of {shown(value.partition(':')[0])} run in place of those of this host"
+        reading.note("configure", f"{name}={value}", "command", ("privilege", LIKELY, words))
+    elif name in shell.authors and value:
+        words = f"sign what is committed as {shown(value)}"
+        reading.note("configure", f"{name}={value}", "person", ("integrity", LIKELY, words))
     elif name in shell.preloading and value and not value.startswith(_LIBRARIES):
         words = f"put {shown(value)} into what is started from here"
         reading.note("configure", f"{name}={value}", "command", ("privilege", LIKELY, words))

@@ -22,6 +22,7 @@ DEVICES = ("/dev/tcp/", "/dev/udp/")
 """How the names of connections begin that are used like files."""
 _PRICE = 64
 _BARE_OPTION = 3
+_CLUSTER = 7
 _RECURSIVE = re.compile(r"-[a-zA-Z]*[rR][a-zA-Z]*|--recursive")
 _CUTTING = frozenset(("truncate", "gtruncate"))
 _ALWAYS_WHOLE = frozenset(("rimraf", "deltree", "srm", "wipe", "bleachbit", "tmpreaper", "tmpwatch"))
@@ -169,13 +170,19 @@ def outputs_of(entry: ProgramEntry, words: list[str]) -> list[str]:
     if not entry.outputs:
         return found
     for at, word in enumerate(words[1:], 1):
-        if word in entry.outputs:
+        if word in entry.outputs or _last_of_cluster(entry, word) in entry.outputs:
             _, equals, path = word.partition("=")
             if not equals:
                 path = words[at + 1] if at + 1 < len(words) else ""
             if path and path != "-":
                 found.append(path)
     return found
+
+
+def _last_of_cluster(entry: ProgramEntry, word: str) -> str:
+    """Return the last of several options in one word, ``-o`` of ``-sLo``; of programs that reach hosts alone."""
+    cluster = entry.hosts and word[:1] == "-" and 2 < len(word) <= _CLUSTER and word[1:].isalpha()  # noqa: PLR2004
+    return f"-{word[-1]}" if cluster else ""
 
 
 def named_by_glob(reading: Reading, word: str) -> None:

@@ -90,6 +90,8 @@ class Programs(Expander):
             self._program(words, base, directory if slash else None, fed)
         self.depth -= 1
         printed = output(words, fed.text if fed else None)
+        if printed and base in self.reading.catalogue.shell.decoders:
+            self.reading.decoded.add(printed.strip())
         if printed:
             self.used((printed,))
         return printed
@@ -98,6 +100,8 @@ class Programs(Expander):
         entry = self.reading.catalogue.programs.get(base) or self._versioned(base) or self._of_windows(base)
         if directory is not None and (entry is None or not self._at_home(entry, directory, base)):
             self._local(words)
+            if entry is None and self.reading.catalogue.rules.knows(base):
+                ruled(self.reading, Command(self.reading, self.reading.catalogue.nameless, words, 1))
         elif entry is None:
             self._unknown(words)
         if entry is not None:
@@ -381,7 +385,9 @@ class Programs(Expander):
         if entry.stdin != "code" and not entry.language and words[0] not in {".", "source"}:
             return False
         # Of a program whose operands are no files (``at now``) only what it is fed is code.
+        # What names a database is no file of statements.
         script = not (entry.language == "shell" and "-s" in words[1:start])
+        script = script and not (entry.language == "sql" and fed is not None)
         if script and start < len(words) and words[start] not in _FED and (entry.paths or fed is None):
             return self._code_file(entry, words[start], words[start + 1 :])
         elsewhere = entry.skip_unless.any_of(words[1:start]) or "-m" in words[1:start]
@@ -431,6 +437,8 @@ class Programs(Expander):
                 self.reading.hides(f"runs {shown(text)}, which is put together while running")
             if bare and language not in {"shell", "powershell"}:
                 return
+        if text.strip() in self.reading.decoded:
+            self.reading.brings_code([text.strip()], _HIDDEN)
         self._nested(language, text)
 
     def _nested(self, language: str, text: str) -> None:

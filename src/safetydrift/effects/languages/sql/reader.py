@@ -6,6 +6,7 @@ from safetydrift.effects.languages.sql.clients import read_client
 from safetydrift.effects.languages.sql.lexer import readings
 from safetydrift.effects.languages.sql.statement import Statement
 from safetydrift.effects.reading import MAX_TEXT, UnreadableError
+from safetydrift.effects.tool_operations import told_by_values
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ def read_sql(reading: Reading, text: str) -> None:
     if len(text) > MAX_TEXT:
         raise UnreadableError(f"more than {MAX_TEXT} characters of SQL")
     text = read_client(reading, text)
+    reading.beside += told_by_values(reading.catalogue, "sql", "", {"sql": text})
     seen: set[tuple[str, str]] = set()
     reading.pay(len(text) // 2)
     for words in readings(text):
