@@ -421,7 +421,11 @@ def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) 
 
 def _texts_of(call: ToolCall) -> list[str]:
     """Return the texts among the arguments of a call."""
-    return [value for value in call.args.values() if isinstance(value, str)] if isinstance(call.args, dict) else []
+    return (
+        [value for value in call.args.values() if isinstance(value, str)]
+        if isinstance(call.args, dict)
+        else []
+    )
 
 
 def _sources_of(call: ToolCall, operations: Sequence[Operation]) -> list[str]:
