@@ -170,7 +170,8 @@ def told_by_values(
     """
     if not args or not catalogue.values:
         return []
-    name = tool[:MAX_NAME] if isinstance(tool, str) else ""
+    given: object = tool
+    name = given[:MAX_NAME] if isinstance(given, str) else ""
     rules = _suiting(catalogue.values, name, action in _READING)
     found: list[Operation] = []
     for key, value in islice(_leaves(args), MAX_LEAVES):
