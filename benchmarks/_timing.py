@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Timing(NamedTuple):
-    """Wall times of one call, in seconds."""
+    """Times of one call, in seconds."""
 
     min: float
     median: float
@@ -42,7 +42,11 @@ def measure(fn: Callable[[], object], repeat: int = 7) -> Timing:
     return interleaved({"": fn}, repeat)[""]
 
 
-def interleaved(calls: Mapping[str, Callable[[], object]], repeat: int = 7) -> dict[str, Timing]:
+def interleaved(
+    calls: Mapping[str, Callable[[], object]],
+    repeat: int = 7,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Timing]:
     """Time several calls in turn, `repeat` rounds of all of them, so that a slow moment of the machine hits all.
 
     One round before is not counted, and there is no garbage collection.
@@ -55,9 +59,9 @@ def interleaved(calls: Mapping[str, Callable[[], object]], repeat: int = 7) -> d
     try:
         for _ in range(repeat):
             for name, fn in calls.items():
-                start = time.perf_counter()
+                start = clock()
                 fn()
-                seconds[name].append(time.perf_counter() - start)
+                seconds[name].append(clock() - start)
     finally:
         gc.enable()
     return {name: Timing.of(taken) for name, taken in seconds.items()}
@@ -84,6 +88,9 @@ def options(title: str) -> argparse.Namespace:
     """Read what every program understands."""
     parser = argparse.ArgumentParser(description=title)
     parser.add_argument("--output", type=Path, help="write the figures to this JSON file")
+    parser.add_argument(
+        "--sessions", type=Path, help="recorded sessions, for a program that goes through some"
+    )
     parser.add_argument("--quick", action="store_true", help="smaller inputs, where a program has a choice")
     return parser.parse_args()
 

@@ -1,28 +1,34 @@
-"""One guarded step: session, lock, memo, clock and a buffered, chained decision record included.
+"""What guarding costs: a bare observation, one guarded step, recorded sessions with their content, and starting up.
 
-A step is a proposal and its confirmation. Every call is timed in the same rounds, and what counts is its ratio to an
-empty method with two arguments. The shipped model has a hazard and follows what was said and read, which costs as
-much again; "tables only" is the same guard on a model of tables in the published space, which
-asks for neither. No agent framework and no network is included.
+A guarded step is a proposal and its confirmation: session, lock, memo, clock and a buffered, chained decision record
+included, on processor time. Every call is timed in the same rounds, and what counts is its ratio to an empty method
+with two arguments; of hooks, to an interpreter that does nothing. The shipped model has a risk score and follows what
+was said and read; "tables only" is the same guard on a model of tables in the published space, which asks for
+neither. With ``--sessions FOLDER`` recorded sessions are gone through, each call once, with its result. No agent
+framework and no network is included.
 """
 
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
 import sys
 import tempfile
 import time
 import tracemalloc
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 from statistics import quantiles
 from timeit import Timer
 from typing import TYPE_CHECKING
 
-from _timing import interleaved, options, report
+from _timing import Timing, interleaved, options, report
+from hook_process import GOALS as HOOK_GOALS
+from hook_process import hooks
 
-from safetydrift.formats import load_catalogue, load_model, load_space
+from safetydrift.formats import load_catalogue, load_model, load_space, read_traces
 from safetydrift.guard import DecisionLog, Guard
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.settings import FitSettings
@@ -36,7 +42,10 @@ if TYPE_CHECKING:
 
 TITLE = "One guarded step"
 CATALOGUED = ToolCall("get_most_recent_transactions", {"n": 5})
-FLOOR = "empty method, two arguments"
+FLOOR, BARE = "empty method, two arguments", "python -c pass"
+OBSERVE, STEP = "bare observe, tables only", "guard step, shipped model, step 10"
+RESULT = 4096
+"""Characters of a recorded result."""
 
 
 class Empty:
@@ -82,18 +91,53 @@ def after(guard: Guard, key: str, steps: int) -> Callable[[], None]:
     return step
 
 
-def shell_commands(guard: Guard, number: int) -> list[float]:
-    """Return how long each of so many proposals of a shell command with content took, in seconds; no two are alike."""
-    guard.session("shell", "Send the report")
+def recorded(guard: Guard, sessions: Path, most: int) -> list[float]:
+    """Return the processor time of each proposal with its confirmation along recorded sessions, in seconds.
+
+    What the users say is heard before, and is not in it; results are cut off at `RESULT` characters.
+    """
     taken = []
-    for one in range(number):
-        text = f"Dear anna, the report {one} is ready; the totals of the quarter are in the table below. " * 4
-        call = ToolCall("bash", {"command": f"mail -s 'report {one}' anna@example.org <<'EOF'\n{text}\nEOF"})
-        start = time.perf_counter()
-        decision = guard.propose("shell", call)
-        taken.append(time.perf_counter() - start)
-        guard.release("shell", decision.call_id)
+    for file in sorted(sessions.glob("*.jsonl.xz")):
+        for number, trace in enumerate(islice(read_traces([file]), most)):
+            key = f"{file.name}:{number}"
+            guard.session(key, trace.task)
+            for step in trace.steps:
+                if step.said:
+                    guard.hear(key, step.said)
+                result = step.result[:RESULT] if isinstance(step.result, str) else step.result
+                start = time.process_time()
+                decision = guard.propose(key, step.call)
+                guard.confirm(key, decision.call_id, result, error=step.error)
+                taken.append(time.process_time() - start)
+            guard.end(key)
     return taken
+
+
+STARTING = """
+import time
+start = time.process_time()
+import safetydrift
+imported = time.process_time()
+from safetydrift.guard.guard import Guard
+whole = time.process_time()
+Guard.load()
+print(imported - start, whole - imported, time.process_time() - whole)
+"""
+
+
+def starting(rounds: int) -> dict[str, Timing]:
+    """Return the processor time of importing the package, importing its guard, and loading that."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    found = []
+    for number in range(rounds + 1):
+        command = [sys.executable, "-c", STARTING]
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+        if number:  # the first one compiles
+            found.append([float(part) for part in done.stdout.split()])
+    names = ("import safetydrift", "importing the guard, after that", "Guard.load()")
+    return {
+        name: Timing.of(list(column)) for name, column in zip(names, zip(*found, strict=True), strict=True)
+    }
 
 
 def blocks_grown(guard: Guard, steps: int) -> int:
@@ -122,10 +166,12 @@ def bytes_of_sessions(model: Model, sessions: int, steps: int) -> int:
 
 
 def main() -> None:
-    quick = options(TITLE).quick
+    given = options(TITLE)
+    quick = given.quick
     times, rounds, long, million = (200, 9, 2_000, 20_000) if quick else (1_000, 21, 10_000, 1_000_000)
     sessions = 1_000 if quick else 10_000
     numbers = count()
+    taken: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
 
         def guard(model: Model) -> Guard:
@@ -145,34 +191,43 @@ def main() -> None:
             }
             statements = {
                 FLOOR: "empty.step(start, move)",
-                "bare observe, tables only": "monitor.verdict(monitor.follow(start, move))",
+                OBSERVE: "monitor.verdict(monitor.follow(start, move))",
                 "check_pending alone, shipped model": "full.check_pending(full_start, call)",
             }
             steps = {
                 "guard step, tables only": stepping(tables, "tables"),
-                "guard step, shipped model, step 10": after(full, "early", 10),
+                STEP: after(full, "early", 10),
                 f"guard step, shipped model, step {long:,}": after(full, "late", long),
             }
             calls = {
                 name: partial(Timer(what, globals=names).timeit, times) for name, what in statements.items()
             }
             calls |= {name: partial(Timer(step).timeit, times) for name, step in steps.items()}
-            timings = {name: timing.scaled(1 / times) for name, timing in interleaved(calls, rounds).items()}
-            taken = sorted(shell_commands(full, 10 * times))
+            measured = interleaved(calls, rounds, time.process_time)
+            timings = {name: timing.scaled(1 / times) for name, timing in measured.items()}
             grown = blocks_grown(full, million)
+        if given.sessions is not None:
+            with guard(shipped) as content:
+                taken = recorded(content, given.sessions, 30 if quick else 400)
         memory = bytes_of_sessions(shipped, sessions, 5)
-    goals = {"bare observe, tables only": "<= 6", "guard step, tables only": "<= 30"}
-    floor = timings[FLOOR].median
-    ratios = {
-        f"{name} / empty method": (timing.median / floor, goals.get(name, "none"))
-        for name, timing in timings.items()
-        if name != FLOOR
+    timings |= starting(rounds) | {
+        name: timing for name, timing in hooks(rounds).items() if name in {BARE, *HOOK_GOALS}
     }
+    floor, bare = timings[FLOOR].median, timings[BARE].median
+    ratios = {
+        f"{name} / empty method": (timings[name].median / floor, goal)
+        for name, goal in {OBSERVE: "<= 8", "guard step, tables only": "none", STEP: "<= 400"}.items()
+    }
+    ratios["guard step, shipped model, us"] = 1e6 * timings[STEP].median, "<= 25"
     early, late = (timings[name].median for name in list(steps)[1:])
     ratios[f"guard step: step {long:,} / step 10"] = late / early, "<= 1.1"
-    hundredths = quantiles(taken, n=100)
-    ratios["shell command with content, p50, us"] = 1e6 * hundredths[49], "<= 150"
-    ratios["shell command with content, p99, us"] = 1e6 * hundredths[98], "<= 1000"
+    if taken:
+        hundredths = quantiles(taken, n=100)
+        ratios[f"{len(taken):,} recorded calls with results, p50, us"] = 1e6 * hundredths[49], "<= 150"
+        ratios["the same, p99, us"] = 1e6 * hundredths[98], "<= 1000"
+        ratios["the same, p50 / empty method"] = hundredths[49] / floor, "none"
+        ratios["the same, p99 / empty method"] = hundredths[98] / floor, "none"
+    ratios |= {f"{name} / {BARE}": (timings[name].median / bare, goal) for name, goal in HOOK_GOALS.items()}
     ratios[f"blocks grown over {million:,} steps"] = grown, "<= 64"
     ratios["MB for 10,000 sessions of 5 steps"] = memory * 10_000 / sessions / 1e6, "<= 200"
     report(TITLE, timings, ratios)

@@ -62,12 +62,12 @@ hashlib.sha256(body).hexdigest(); mark("model: checking the digest")
 parsed = json.loads(body); mark("model: parsing the JSON")
 from safetydrift.states.space import StateSpace
 StateSpace.from_definition(parsed["space"]); mark("model: state space")
-from safetydrift.effects.catalogue import Catalogue
-Catalogue.from_definition(parsed["catalogue"]); mark("model: catalogue")
-model = model_file.load_model(); mark("(all of load_model, again)")
+from safetydrift.formats.shipped_catalogue import shipped_catalogue
+shipped_catalogue("default"); mark("catalogue")
+model = model_file.load_model(); mark("(all of load_model but the catalogue)")
 monitor = LookupMonitor(model); mark("monitor: labeler")
 state = monitor.start(call["category"])
-monitor.arriving(state.category); mark("monitor: table of verdicts")
+monitor.pending_verdicts(state.category); mark("monitor: table of verdicts")
 monitor.check_pending(state, ToolCall(call["tool"], call["args"])); mark("verdict on a shell command")
 times = {name: after - before for (name, after), (_, before) in zip(marks[1:], marks)}
 print(json.dumps(times))

@@ -1,13 +1,16 @@
 """The catalogue: refuses what is not well formed, keeps what it was given, and answers by name."""
 
 import copy
+import gc
 import pickle
 
 import pytest
 
+from safetydrift._garbage import Uncollected
 from safetydrift.effects import Catalogue
 from safetydrift.effects.catalogue.acts import ACTS
 from safetydrift.effects.catalogue.catalogue import CATALOGUE_FORMAT, CONFIDENCES
+from safetydrift.effects.catalogue.globs import Globs, NameGlobs
 from safetydrift.errors import CatalogueError
 from safetydrift.formats.catalogue_file import load_catalogue
 from safetydrift.formats.space_file import load_space
@@ -310,3 +313,29 @@ def test_additions_with_other_scales_are_refused():
 
 def test_the_catalogue_shows_what_it_holds(default):
     assert repr(default).startswith("<Catalogue 'default' 20")
+
+
+def test_names_that_come_again_mean_what_they_meant_and_only_so_many_are_remembered():
+    names, once = NameGlobs(["to", "*_id", "recipient*"]), Globs(["to", "*_id", "recipient*"], fold=True)
+    asked = [
+        f"{start}{number}{end}"
+        for number in range(600)
+        for start, end in (("recipient", ""), ("x", "_ID"), ("", "x"))
+    ]
+    for _ in range(2):
+        assert [name in names for name in asked] == [name in once for name in asked]
+    assert len(names._known) < len(asked)
+    assert ("recipient" + "x" * 1000) in names
+    assert max(map(len, names._known)) < 100
+
+
+@pytest.mark.parametrize("on", [True, False])
+def test_reading_leaves_the_collector_as_it_was(on):
+    was = gc.isenabled()
+    try:
+        (gc.enable if on else gc.disable)()
+        with Uncollected():
+            assert not gc.isenabled()
+        assert gc.isenabled() is on
+    finally:
+        (gc.enable if was else gc.disable)()

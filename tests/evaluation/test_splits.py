@@ -132,6 +132,11 @@ def test_the_random_division_gives_every_stratum_its_share():
             assert abs(sum(tried) - sum(inside) / 5) < 1
 
 
+def test_a_share_that_floats_cannot_write_loses_no_run():
+    cases = CaseSet(case(task=f"t{number}") for number in range(100))
+    assert len(random_runs(cases, share=0.29).folds[0].test) == 29
+
+
 def test_the_random_division_says_that_tasks_are_on_both_sides_and_they_are():
     split = random_runs(CASES)
     assert "tasks on both sides" in split.name

@@ -18,7 +18,7 @@ from safetydrift.monitor.verdict import Intervention
 from safetydrift.trace import ToolCall
 
 CALL = ToolCall("send_money", {"recipient": "anna", "password": "hunter2hunter2"})
-ASK = GuardPolicy(when=(Rule(Intervention.ASK, reason="this is asked about"),), ask_timeout=5.0)
+ASK = GuardPolicy(when=(Rule(Intervention.ASK, reason="this is asked about"),), ask_timeout=120.0)
 QUESTION = Question(
     key="run",
     call_id="c1",
@@ -61,7 +61,7 @@ def test_a_question_tells_what_is_at_stake_and_no_secret(make):
     guard = guard_with(make, no)
     guard.propose("run", CALL, "c1")
     (question, timeout) = asked[0]
-    assert timeout == 5.0
+    assert timeout == ASK.ask_timeout
     assert "anna" in question.arguments
     assert "hunter2" not in str(question)
     assert question.trajectory
@@ -186,7 +186,7 @@ def test_a_person_at_a_terminal(typed, said):
     ours, theirs = pty.openpty()
     try:
         os.write(ours, typed.encode())
-        answer = TerminalApprover(os.ttyname(theirs)).ask(QUESTION, 0.3 if said is None else 5.0)
+        answer = TerminalApprover(os.ttyname(theirs)).ask(QUESTION, 0.3 if said is None else 120.0)
         shown = ""
         while "y/n" not in shown:
             shown += os.read(ours, 65536).decode()
@@ -250,7 +250,7 @@ def service():
 )
 def test_a_service_answers(service, body, status, said):
     url, asked = service(body, status)
-    answer = answered(WebhookApprover(url, {"X-Token": "t"}), QUESTION, 5.0)
+    answer = answered(WebhookApprover(url, {"X-Token": "t"}), QUESTION, 120.0)
     assert answer.approved is said
     assert asked[0]["tool"] == "send_money"
 

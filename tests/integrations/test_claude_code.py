@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -271,17 +272,38 @@ def test_the_command_answers_without_what_people_need(tmp_path):
 # -- resident -----------------------------------------------------------------------------------------------
 
 
+class Listener:
+    """A listener for which nobody has asked for a while once an event says so."""
+
+    def __init__(self, listener, enough):
+        self.listener, self.enough = listener, enough
+        listener.settimeout(0.05)
+
+    def settimeout(self, idle):
+        assert idle == resident.IDLE
+
+    def accept(self):
+        while not self.enough.is_set():
+            with suppress(TimeoutError):
+                return self.listener.accept()
+        raise TimeoutError
+
+    def close(self):
+        self.listener.close()
+
+
 @pytest.fixture
-def served(tmp_path, policy):
+def served(tmp_path, policy, monkeypatch):
     options = ["--state", str(tmp_path / "state"), "--policy", str(policy)]
     path = resident.socket_path(options)
-    thread = threading.Thread(target=resident.serve, args=(path, options, 1.0))
+    enough, listening = threading.Event(), resident._listening
+    monkeypatch.setattr(resident, "_listening", lambda path: Listener(listening(path), enough))
+    thread = threading.Thread(target=resident.serve, args=(path, options))
     thread.start()
-    for _ in range(200):
-        if Path(path).exists():
-            break
+    while thread.is_alive() and not Path(path).exists():
         time.sleep(0.05)
     yield path, options
+    enough.set()
     thread.join()
     assert not Path(path).exists()
 

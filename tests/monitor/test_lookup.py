@@ -179,6 +179,13 @@ def test_state_and_verdict_survive_pickling(monitor):
     assert pickle.loads(pickle.dumps((state, verdict))) == (state, verdict)  # noqa: S301 - our own bytes
 
 
+def test_a_monitor_survives_pickling_and_goes_on_from_the_same_state(monitor):
+    state, verdict = monitor.check(monitor.start("office"), INBOX)
+    again = pickle.loads(pickle.dumps(monitor))  # noqa: S301 - our own bytes
+    assert (again.verdict(state), again.policy) == (verdict, monitor.policy)
+    assert again.check_pending(state, MAIL) == monitor.check_pending(state, MAIL)
+
+
 @pytest.fixture(scope="session")
 def by_rules(office_runs, catalogue):
     return fit_model(office_runs, SPACE, catalogue, FitSettings(notion=Notion.RULES), threshold=0.4)[0]

@@ -1,4 +1,5 @@
 import json
+import pickle
 import random
 from math import exp
 
@@ -222,6 +223,28 @@ def test_replay_sees_what_a_direct_sum_gives_and_never_looks_ahead(model, runs):
         )
         assert monitor.foresee(state, move) == monitor.foresee(state, replace(move, heard=(3,)))
         state, facts = monitor.follow(state, move), FEATURES.follow(facts, move)
+
+
+def test_how_a_proposed_call_ends_comes_from_the_score_like_how_a_run_ends(model, runs):
+    monitor, found = monitor_for(model), model.risk_score
+    score = Score(found.proposal.weights, found.traits, FEATURES.current, FEATURES.proposal)
+    violated = next(run for run in runs if run.label.violated)
+    state, pipeline = monitor.begin(violated), found.traits.of(violated.model)
+    for move in violated.moves:
+        seen = FEATURES.see(state.state, state.facts)
+        call = FEATURES.see_call(seen, state.state, state.facts, move)
+        exact = score(seen, state.facts, pipeline, (move.tool, state.facts.last), call)
+        verdict = monitor.foresee(state, move)
+        expected = max(probability(exact, found.proposal.eventually), verdict.within[-1])
+        assert verdict.eventually == pytest.approx(expected, abs=0.02)  # scores are rounded
+        state = monitor.follow(state, move)
+
+
+def test_a_monitor_with_a_score_survives_pickling(model):
+    monitor = monitor_for(model, intervals=True)
+    state, verdict = monitor.check(monitor.start("files"), Step(ToolCall("read_file", {"path": "a"}), "x"))
+    again = pickle.loads(pickle.dumps(monitor))  # noqa: S301 - our own bytes
+    assert again.verdict(state) == verdict
 
 
 def test_a_verdict_of_the_tables_is_the_same_built_alone_or_with_all_others():

@@ -48,6 +48,8 @@ _FEWEST = 3
 """One in so many of the names that a clause gives must be found in a call that it is about."""
 _LONG_WORD = re.compile(r"[^\W_]{4,40}")
 _MOST_SHARED = 4
+_MOST_TARGETS = 512
+"""Targets that are remembered by one request."""
 _TITLED = names("calendar booking mail message post order document task issue")
 """Kinds of objects that have titles in words, of which people say a part."""
 
@@ -121,9 +123,20 @@ class View:
         self._spoken: tuple[tuple[str, ...], Spoken] | None = None
         self._clauses = tuple([_Clause(clause) for clause in request.clauses])
         self._words, self._keys = frozenset(split(request.words)), frozenset(split(request.keys))
+        self._of_clauses = frozenset().union(*[clause.words | clause.parts for clause in self._clauses])
         self._refused_beyond = request.refused_beyond
         self._containers, self._titled = vocabulary().kinds("file", "folder"), vocabulary().kinds(*_TITLED)
         self.memo: dict[tuple[str, tuple[str, ...], tuple[str, ...]], Asked] = {}
+        self._targets: dict[str, Target] = {}
+
+    def _target(self, text: str) -> Target:
+        """Return a target; the same texts are asked about again and again."""
+        target = self._targets.get(text)
+        if target is None:
+            if len(self._targets) >= _MOST_TARGETS:
+                self._targets.clear()
+            target = self._targets[text] = Target(text, self._digest)
+        return target
 
     # -- what was said -----------------------------------------------------------------------------------------
 
@@ -131,12 +144,14 @@ class View:
         """See `safetydrift.authority.request.Request.said`."""
         if not value.strip() or len(value) >= MAX_TARGET:
             return False
-        target = Target(value, self._digest)
+        target = self._target(value)
         if not target.said_as.isdisjoint(self._keys):
             whole = target.shape != "path" or self._digest(f"path:{target.form}") in self._keys
             return whole or self._digest(f"twice:tail:{target.form}") not in self._keys
         named = target.shape == "name" or (target.shape == "id" and target.readable)
-        words = [word.digest for word in target.words if not word.joins] if named else []
+        if not named or any(word.digest not in self._of_clauses and not word.joins for word in target.words):
+            return False
+        words = [word.digest for word in target.words if not word.joins]
         return bool(words) and any(
             (clause.words | clause.parts).issuperset(words) for clause in self._clauses
         )
@@ -145,7 +160,7 @@ class View:
         """See `safetydrift.authority.request.Request.overlap`."""
         if self.said(value):
             return _EXACT
-        target = Target(value[:MAX_TARGET], self._digest)
+        target = self._target(value[:MAX_TARGET])
         own = set(words_in(target.form.partition("@")[0]) if target.shape == "mail" else ())
         telling = [word for word in target.words if not word.tells_nothing]
         telling = [word for word in telling if word.text in own] or telling
@@ -167,7 +182,8 @@ class View:
 
     def asks(self, action: str, targets: tuple[str, ...], words: tuple[str, ...]) -> Asked:
         """See `safetydrift.authority.request.Request.asks`."""
-        act = Act(ACTION_BITS[action], targets, words, self._digest)
+        meant = [self._target(target) for target in targets if target.strip()]
+        act = Act(ACTION_BITS[action], meant, words, self._digest)
         best, forbidden = Asked(NONE), -1
         for number, clause in enumerate(self._clauses):
             if clause.refused & act.bit and self._forbids(clause, act):
@@ -394,7 +410,7 @@ class View:
 
     def designated(self, source: str, words: tuple[str, ...]) -> list[int]:
         """Return the indices of the delegations that point to a source."""
-        target, act = Target(source, self._digest), Act(0, (), words, self._digest)
+        target, act = self._target(source), Act(0, [], words, self._digest)
         described = [self._digest(word) for text in words for word in words_in(text[:MAX_TARGET])]
         said = {word.digest for word in target.words} | set(described)
         found = []

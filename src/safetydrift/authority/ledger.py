@@ -121,7 +121,8 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
         while len(texts) > MAX_TEXTS or (
             len(texts) > 1 and sum([len(one.text) for one in texts]) > MAX_CHARACTERS
         ):
-            least = min(range(len(texts) - 1), key=lambda at: (_worth(texts[at]), at))
+            worth = [_worth(one) for one in texts[:-1]]
+            least = worth.index(min(worth))
             texts = texts[:least] + texts[least + 1 :]
         return replace(self, texts=texts)
 
@@ -168,9 +169,10 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
         return replace(self, texts=texts, files=files)
 
 
-def _worth(text: SourceText) -> tuple[bool, int, int]:
+def _worth(text: SourceText) -> int:
     """Return by what it is decided which text is forgotten: one that speaks to the agent last of all."""
-    return (bool(text.speaks) or any(line.speaks for line in text.lines), text.pointed, text.integrity)
+    speaks = bool(text.speaks) or (bool(text.lines) and any(line.speaks for line in text.lines))
+    return 16 * speaks + 4 * text.pointed + text.integrity
 
 
 def _kept_file(file: KnownFile) -> KnownFile:

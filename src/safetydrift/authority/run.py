@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
@@ -420,7 +421,11 @@ def _links(call: ToolCall, proposal: Proposal, operations: Sequence[Operation]) 
 
 def _texts_of(call: ToolCall) -> list[str]:
     """Return the texts among the arguments of a call."""
-    return [value for value in call.args.values() if isinstance(value, str)] if isinstance(call.args, dict) else []
+    return (
+        [value for value in call.args.values() if isinstance(value, str)]
+        if isinstance(call.args, dict)
+        else []
+    )
 
 
 def _sources_of(call: ToolCall, operations: Sequence[Operation]) -> list[str]:
@@ -439,7 +444,7 @@ def _pointed(ledger: Ledger, sources: Iterable[str], words: tuple[str, ...]) -> 
         found = request.designated(value, words) if request.delegations else ()
         for one in found:
             delegated.update(dict.fromkeys(("*",) if one.whole else one.actions))
-        if found or (value and request.said(value)):
+        if found or pointed > 1 or (value and request.said(value)):
             pointed = 2
         elif (
             value
@@ -482,6 +487,7 @@ def _kind_of_path(path: str) -> int:
     )
 
 
+@lru_cache(1024)
 def _object_words(tool: str) -> tuple[str, ...]:
     """Return what the name of a tool says of its object: all of its words but the first."""
     words = [word for word in _SPLIT.split(tool.rpartition("__")[2]) if word]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 from safetydrift.authority.objects import SPECIAL, words_of_value
 from safetydrift.authority.reading import tokens_of
@@ -38,14 +39,26 @@ _FUNCTION = mark("function")
 class Word:
     """A word of a target: its digest, those of the parts of one like ``fooBar``, and what it tells by itself."""
 
-    __slots__ = ("digest", "joins", "kinds", "parts", "tells_nothing", "text")
-
     def __init__(self, text: str, parts: tuple[str, ...], digest: Digester) -> None:
         self.text, self.digest = text, digest(text)
         self.parts = tuple([digest(part) for part in parts])
-        self.kinds = vocabulary().kinds_of_name(text)
-        self.joins = bool(vocabulary().sense(text, vocabulary().languages_of(text)).marks & _FUNCTION)
-        self.tells_nothing = self.joins or text.isdigit() or len(text) == 1 or text in _REMOTES
+
+    @cached_property
+    def kinds(self) -> int:
+        """Kinds of objects that it stands for."""
+        return vocabulary().kinds_of_name(self.text)
+
+    @cached_property
+    def joins(self) -> bool:
+        """Whether it is a function word."""
+        known = vocabulary()
+        return bool(known.sense(self.text, known.languages_of(self.text)).marks & _FUNCTION)
+
+    @cached_property
+    def tells_nothing(self) -> bool:
+        """Whether it says nothing about what is meant."""
+        text = self.text
+        return text.isdigit() or len(text) == 1 or text in _REMOTES or self.joins
 
     def is_in(self, known: frozenset[bytes]) -> bool:
         """Return whether the word, or all its parts, are among some words."""
@@ -53,7 +66,7 @@ class Word:
 
 
 class Target:
-    """One target of an act.
+    """One target of an act; what is not asked about it is never worked out.
 
     Parameters
     ----------
@@ -64,44 +77,76 @@ class Target:
 
     Attributes
     ----------
-    shape, form, words, kinds, scope
-        Its shape and canonical form, its words, and the kinds and scopes that these say.
-    said_as, inside
-        Digests of keys: those by which a user may have written it, and these or folders that it lies in.
-    party, readable, wide, outside, guarded
-        Whether it is somebody or some host; whether its words tell what it is; whether it is everything at once;
-        whether it certainly lies outside a project; whether credentials are kept there.
+    shape, form, parts
+        Its shape and canonical form; of a path, its parts.
+    cut, party, wide
+        Whether it is cut off; whether it is somebody or some host; whether it is everything at once.
     """
 
     def __init__(self, text: str, digest: Digester) -> None:
-        known = vocabulary()
-        keys = keys_of(text)
+        self._keys, self._digest = keys_of(text), digest
         self.text, self.cut = text, len(text) >= MAX_TARGET
-        self.shape, _, self.form = keys[0].partition(":")
+        self.shape, _, self.form = self._keys[0].partition(":")
         self.parts = path_parts(self.form) if self.shape == "path" else ()
-        own = words_of_value(text, keys[0]) or list(words_in("/".join(self.parts[-2:])))
-        humps = humps_of(text)
-        self.words = [Word(word, humps.get(word, ()), digest) for word in own]
-        self.said_as = frozenset() if self.cut else frozenset([digest(key) for key in self._writings(keys)])
-        self.inside = self.said_as
-        if self.parts and not self.cut:
-            self.inside |= {
-                digest(key) for count in range(1, len(self.parts)) for key in self._paths(self.parts[:count])
-            }
         self.party, self.wide = self.shape in _PARTIES, text.strip() in _WIDE
+
+    @cached_property
+    def words(self) -> list[Word]:
+        """Its words."""
+        own = words_of_value(self.text, self._keys[0]) or list(words_in("/".join(self.parts[-2:])))
+        humps = humps_of(self.text)
+        return [Word(word, humps.get(word, ()), self._digest) for word in own]
+
+    @cached_property
+    def said_as(self) -> frozenset[bytes]:
+        """Digests of the keys by which a user may have written it."""
+        return (
+            frozenset() if self.cut else frozenset([self._digest(key) for key in self._writings(self._keys)])
+        )
+
+    @cached_property
+    def inside(self) -> frozenset[bytes]:
+        """These, and those of folders that it lies in."""
+        if not self.parts or self.cut:
+            return self.said_as
+        counts = range(1, len(self.parts))
+        return self.said_as | {
+            self._digest(key) for count in counts for key in self._paths(self.parts[:count])
+        }
+
+    @cached_property
+    def readable(self) -> bool:
+        """Whether its words tell what it is."""
         letters = any(word.text.isalpha() and len(word.text) >= _FEWEST_LETTERS for word in self.words)
-        self.readable = letters or not text.isascii()
+        return letters or not self.text.isascii()
+
+    @cached_property
+    def kinds(self) -> int:
+        """The kinds of objects that its words, or the path, say."""
+        known = vocabulary()
         kinds = known.kinds_of_path(self.parts) if self.shape == "path" else 0
         for word in self.words:
             kinds |= word.kinds
         if self.party:
             kinds |= known.kinds("page" if self.shape in {"host", "url"} else "contact")
-        self.kinds, self.scope = known.widened(kinds), known.scope_of(words_in(text)) & SPECIAL
+        return known.widened(kinds)
+
+    @cached_property
+    def scope(self) -> int:
+        """The scopes that its words say."""
+        return vocabulary().scope_of(words_in(self.text)) & SPECIAL
+
+    @cached_property
+    def guarded(self) -> bool:
+        """Whether credentials are kept there."""
+        known = vocabulary()
         held = known.kinds_of_path(self.parts) if self.parts else self.kinds
-        self.guarded = not self.party and bool(
-            known.widened(held) & known.kinds("credential") or self._is_kept()
-        )
-        self.outside = self.wide or self.party or (self.shape == "path" and self._is_outside())
+        return not self.party and bool(known.widened(held) & known.kinds("credential") or self._is_kept())
+
+    @cached_property
+    def outside(self) -> bool:
+        """Whether it certainly lies outside a project."""
+        return self.wide or self.party or (self.shape == "path" and self._is_outside())
 
     def _is_outside(self) -> bool:
         rooted = self.form[:1] == "/"
@@ -152,9 +197,8 @@ class Target:
 class Act:
     """An act to be graded: its action as a bit, its targets, and what describes its object."""
 
-    def __init__(self, bit: int, targets: tuple[str, ...], words: tuple[str, ...], digest: Digester) -> None:
-        self.bit = bit
-        self.targets = [Target(target, digest) for target in targets if target.strip()]
+    def __init__(self, bit: int, targets: list[Target], words: tuple[str, ...], digest: Digester) -> None:
+        self.bit, self.targets = bit, targets
         self.kinds = self.scope = 0
         self.described = bool(words)
         self.names: list[list[bytes]] = []

@@ -7,6 +7,7 @@ of the arguments and the shapes of the values.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 
 import msgspec
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.boundary import Boundary
     from safetydrift.effects.catalogue import Catalogue
     from safetydrift.effects.catalogue.places import Places
+    from safetydrift.effects.catalogue.telling import ValueRule
 
 MAX_VALUES = 24
 """Values of a call that become targets."""
@@ -168,8 +170,9 @@ def told_by_values(
     """
     if not args or not catalogue.values:
         return []
-    name, reads = NameWords(tool[:MAX_NAME] if isinstance(tool, str) else ""), action in _READING
-    rules = [rule for rule in catalogue.values if rule.suits(name, reads=reads)]
+    given: object = tool
+    name = given[:MAX_NAME] if isinstance(given, str) else ""
+    rules = _suiting(catalogue.values, name, action in _READING)
     found: list[Operation] = []
     for key, value in islice(_leaves(args), MAX_LEAVES):
         written = words(key)
@@ -182,6 +185,13 @@ def told_by_values(
                     Operation(harm.action, target, harm.role, harm.harm, harm.certainty, harm.words(target))
                 )
     return found
+
+
+@lru_cache(1024)
+def _suiting(rules: tuple[ValueRule, ...], tool: str, reads: bool) -> tuple[ValueRule, ...]:
+    """Return the rules that speak of a tool."""
+    name = NameWords(tool)
+    return tuple([rule for rule in rules if rule.suits(name, reads=reads)])
 
 
 def _leaves(value: object, name: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, json
 
+from safetydrift._garbage import Uncollected
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.errors import CatalogueWarning, ModelFileError, SafetyDriftError, SpaceMismatchError
 from safetydrift.formats.model_parts import Table, check_categories, check_risk_score
@@ -112,7 +113,8 @@ def load_model(path: str | os.PathLike[str] = DEFAULT_MODEL, *, space: StateSpac
     if len(data) > MAX_MODEL_BYTES:
         raise ModelFileError(f"{name}: larger than {MAX_MODEL_BYTES} bytes, which no model of ours is")
     try:
-        model = _model(json.decode(_body(data), type=_File))
+        with Uncollected():
+            model = _model(json.decode(_body(data), type=_File))
     except SafetyDriftError as error:
         raise ModelFileError(f"{name}: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:

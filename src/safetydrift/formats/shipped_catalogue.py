@@ -7,6 +7,7 @@ from os.path import dirname, join
 
 from msgspec import json
 
+from safetydrift._garbage import Uncollected
 from safetydrift.effects.catalogue import Catalogue
 
 
@@ -23,6 +24,8 @@ def shipped_catalogue(name: str) -> Catalogue | None:
         return None
     try:
         with open(compiled_path(name), "rb") as file:  # noqa: PTH123  # pathlib is not cheap to import
-            return Catalogue.from_definition(json.decode(file.read()))
+            data = file.read()
+        with Uncollected():
+            return Catalogue(json.decode(data), shared=False)
     except FileNotFoundError:
         return None

@@ -548,17 +548,22 @@ class Look:
         How many combinations of their cells there are.
     """
 
-    __slots__ = ("features", "places", "size")
+    __slots__ = ("_parts", "features", "places", "size")
 
     def __init__(self, features: Sequence[Feature], places: Sequence[int]) -> None:
         self.features, self.places = features, tuple(places)
+        # Most values are their own cell, which nobody has to be called to say.
+        cells = [None if type(feature).cell is Feature.cell else feature.cell for feature in features]
+        sizes = [feature.size for feature in features]
+        self._parts = tuple(zip(self.places, sizes, cells, strict=True))
         self.size = prod([feature.size for feature in features])
 
     def cell(self, seen: Sequence[int]) -> int:
         """Return the combination of what is seen."""
         found = 0
-        for place, feature in zip(self.places, self.features, strict=True):
-            found = found * feature.size + feature.cell(seen[place])
+        for place, size, cell in self._parts:
+            value = seen[place]
+            found = found * size + (value if cell is None else cell(value))
         return found
 
     def says(self, cell: int) -> str:

@@ -231,8 +231,8 @@ class ForesightMonitor(LookupMonitor):
     def _with_facts(self, state: TrajectoryState, words: tuple[int, ...], pipeline: str) -> TrajectoryState:
         return replace(state, facts=self._features.start(words), pipeline=self._risk.traits.of(pipeline))
 
-    def _facts(self, state: TrajectoryState, move: Move) -> Facts | None:
-        return None if state.facts is None else self._features.follow(state.facts, move)
+    def _facts(self, facts: Facts, move: Move) -> Facts | None:
+        return self._features.follow(facts, move)
 
     def _require_bounds(self) -> None:
         if self.policy.bound is Bound.UPPER and self._risk.current.learned is None:

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from safetydrift.trace import Step
 
 MOST_REMEMBERED = 1 << 14
-NONE_RAISED = (False,)
 _SALT = 8
 """Bytes that key the digests of one run."""
 
@@ -106,7 +105,7 @@ class LookupMonitor:
         self._current_verdicts: dict[str, tuple[Verdict, ...]] = {}
         self._pending_verdicts: dict[str, tuple[Verdict, ...]] = {}
         self._mixture = mixture_of(model)
-        self._raised: dict[tuple[int, int], tuple[bool, ...]] = {}
+        self._raised: dict[tuple[int, int], tuple[int, ...]] = {}
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return how to make it again: what is remembered need not travel."""
@@ -158,7 +157,8 @@ class LookupMonitor:
         """Return the finding about where a run stands."""
         if state.belief is not None:
             return self._mixed(state.belief, state.state, pending=False)
-        return self.current_verdicts(state.category)[state.state]
+        known = self._current_verdicts.get(state.category)
+        return (self.current_verdicts(state.category) if known is None else known)[state.state]
 
     def read_call(self, state: TrajectoryState, call: ToolCall) -> Pending:
         """Read a call before it is made, in view of all that the run has shown. Nothing is recorded."""
@@ -262,11 +262,14 @@ class LookupMonitor:
         if not violated:
             after = self._space.successors(before)[move.effect]
             if after != before:
-                raised = self._raised.get((before, after)) or self._raises(before, after)
-                if raised is not NONE_RAISED:
-                    since = tuple(
-                        [steps if higher else step for higher, step in zip(raised, since, strict=True)]
-                    )
+                raised = self._raised.get((before, after))
+                if raised is None:
+                    raised = self._raises(before, after)
+                if raised:
+                    latest = list(since)
+                    for place in raised:
+                        latest[place] = steps
+                    since = tuple(latest)
             violated = self._by_rules and after in self._space.violated
             if belief is not None:
                 belief = belief.after(after)
@@ -277,23 +280,23 @@ class LookupMonitor:
             since,
             violated,
             history or state.history,
-            self._facts(state, move),
+            None if state.facts is None else self._facts(state.facts, move),
             state.pipeline,
             belief,
             state.ledger,
         )
 
-    def _facts(self, state: TrajectoryState, move: Move) -> Facts | None:  # noqa: ARG002  # tables ask for none
+    def _facts(self, facts: Facts, move: Move) -> Facts | None:  # noqa: ARG002  # tables ask for none
         """Return what of a run's past counts after a call, beside its state."""
         return None
 
-    def _raises(self, before: int, after: int) -> tuple[bool, ...]:
-        """Return which dimensions are higher after than before, and remember it."""
+    def _raises(self, before: int, after: int) -> tuple[int, ...]:
+        """Return the places of the dimensions that are higher after than before, and remember them."""
         if len(self._raised) >= MOST_REMEMBERED:
             self._raised.clear()
         digits = self._space.digits
-        raised = tuple([new > old for old, new in zip(digits(before), digits(after), strict=True)])
-        found = self._raised[before, after] = raised if any(raised) else NONE_RAISED
+        pairs = enumerate(zip(digits(before), digits(after), strict=True))
+        found = self._raised[before, after] = tuple([place for place, (old, new) in pairs if new > old])
         return found
 
     # -- the tables -------------------------------------------------------------------------------------

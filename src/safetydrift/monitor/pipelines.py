@@ -8,6 +8,7 @@ relatives, and one that has none by its defence alone.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct
@@ -80,12 +81,18 @@ class Traits(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
         ['defence filter', 'word gpt']
         """
         name = name.lower()
-        known = {trait: number for number, trait in enumerate(self.traits)}
+        known = _numbered(self.traits)
         base, defence = name, ""
         if f"{MODEL} {name}" not in known:
             defence = next((one for one in self.named(DEFENCE) if name.endswith(f"-{one}")), "")
             base = name[: -len(defence) - 1] if defence else name
         return tuple(sorted([known[trait] for trait in _borne(name, base, defence) if trait in known]))
+
+
+@lru_cache(8)
+def _numbered(traits: tuple[str, ...]) -> dict[str, int]:
+    """Return the number of every trait."""
+    return {trait: number for number, trait in enumerate(traits)}
 
 
 def _base(name: str, known: set[str]) -> str:

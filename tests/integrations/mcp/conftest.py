@@ -14,7 +14,7 @@ from safetydrift.integrations.mcp.exchange import Exchange, Guarding, Run
 
 POLICY = """
 format = "safetydrift.policy/1"
-ask_timeout = 5.0
+ask_timeout = 120.0
 [[never]]
 tools = ["mcp__notes__write_note"]
 reason = "nothing is written here"

@@ -270,6 +270,7 @@ def test_an_answer_that_is_too_long_is_not_passed_on(speak, monkeypatch):
         ({"host": None}, 403),
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://["}, 403),
         ({"content_type": "text/plain"}, 415),
         ({"content_encoding": "gzip"}, 415),
         ({"path": "/other"}, 404),
@@ -367,8 +368,31 @@ def test_without_sessions_all_is_one_run_unless_a_header_names_one(speak):
     speaking.send(call(number=1))
     speaking.send(call(), safetydrift_session="other")
     assert speaking.statuses() == ["confirmed"] * 2
-    assert speaking.statuses("run/other") == ["confirmed"]
+    assert speaking.statuses("run/named-other") == ["confirmed"]
     assert all("safetydrift-session" not in request.headers for request in speaking.upstream.requests)
+
+
+def test_names_that_begin_alike_are_runs_of_their_own(speak):
+    speaking = speak()
+    for name in ("n" * 128 + "1", "n" * 128 + "2", "a/b", ":a", ""):
+        speaking.send(call(), safetydrift_session=name)
+    keys = list(speaking.proxy._runs)
+    assert len(keys) == 5
+    assert [speaking.statuses(key) for key in keys] == [["confirmed"]] * 5
+    assert all(len(key) < 128 for key in keys)
+
+
+def test_no_name_leads_into_the_run_of_another_session(speak):
+    speaking = speak()
+    speaking.send(call(), mcp_session_id="theirs")
+    (theirs,) = speaking.proxy._runs
+    name = theirs.removeprefix("run/")
+    speaking.send(call(number=2), safetydrift_session=name)
+    speaking.send(call(number=3), safetydrift_session=name, mcp_session_id="mine")
+    speaking.send(call(number=4), safetydrift_session="shared", mcp_session_id="mine")
+    speaking.send(call(number=5), safetydrift_session="shared", mcp_session_id="theirs")
+    assert speaking.statuses(theirs) == ["confirmed"]
+    assert len(speaking.proxy._runs) == 5
 
 
 def test_sessions_are_bounded(speak, monkeypatch):
@@ -425,7 +449,7 @@ def test_who_goes_while_a_person_is_asked_has_not_called(speak):
     async def going():
         gone = asyncio.Event()
         asking = asyncio.create_task(speaking.asend(call("ask_me"), gone=gone))
-        await asyncio.to_thread(asked.wait, 10)
+        await asyncio.to_thread(asked.wait, 120)
         gone.set()
         await asking
 
@@ -446,7 +470,7 @@ def test_who_cancels_while_a_person_is_asked_gets_no_answer(speak):
 
     async def cancelling():
         asking = asyncio.create_task(speaking.asend(call("ask_me"), mcp_session_id="s"))
-        await asyncio.to_thread(asked.wait, 10)
+        await asyncio.to_thread(asked.wait, 120)
         answers = await speaking.asend(cancelled, mcp_session_id="s"), await asking
         return [one.status for one in answers]
 

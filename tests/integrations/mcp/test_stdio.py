@@ -59,19 +59,20 @@ class Running:
         return self.join()
 
     def join(self):
-        self.thread.join(20)
+        self.thread.join(120)
         assert not self.thread.is_alive()
         return self.code
 
     def close(self):
         if self.to >= 0:
             os.close(self.to)
-        self.thread.join(20)
+        self.thread.join(120)
         self.reading.close()
 
 
 @pytest.fixture
-def start(connect):
+def start(connect, monkeypatch):
+    monkeypatch.setattr(stdio, "PATIENCE", 60.0)
     started = []
 
     def start(*options, command=FAKE, **more):
@@ -241,7 +242,7 @@ def test_a_signal_ends_the_proxy_and_its_server(here):
         proxy.stdin.flush()
         proxy.stdout.readline()
         proxy.send_signal(signal.SIGTERM)
-        assert proxy.wait(20) == 128 + signal.SIGTERM
+        assert proxy.wait(120) == 128 + signal.SIGTERM
 
 
 def test_a_call_under_way_when_the_proxy_is_killed_stays_reserved(here):

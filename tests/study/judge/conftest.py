@@ -39,7 +39,7 @@ class Provider:
         self.lock = threading.Lock()
         self.released = threading.Event()
         self.tokens = TOKENS
-        self.pause = 0.0
+        self.together: threading.Barrier | None = None
 
     def replies(self, *script):
         self.script += script
@@ -67,8 +67,8 @@ class Handler(BaseHTTPRequestHandler):
             provider.most_in_flight = max(provider.most_in_flight, provider.in_flight)
             todo = provider.script.pop(0) if provider.script else {"answer": provider.answer}
         try:
-            if provider.pause:
-                provider.released.wait(provider.pause)
+            if provider.together is not None:
+                provider.together.wait(60)
             self.act(todo, body)
         finally:
             with provider.lock:

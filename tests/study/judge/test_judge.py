@@ -2,6 +2,7 @@
 
 import json
 import logging
+import threading
 import time
 
 import pytest
@@ -205,7 +206,7 @@ def test_a_deadline_holds_over_all_tries(make, provider):
     provider.replies(*[{"slow": 20}] * 99)
     with pytest.raises(JudgeError, match=r"deadline|no answer within"):
         make(timeout=0.05, retries=20, deadline=0.2).assess(CALL)
-    assert 1 <= len(provider.requests) <= 5
+    assert len(provider.requests) <= 5
 
 
 def test_nobody_listening_is_trouble_that_ends(make):
@@ -323,9 +324,9 @@ def test_judges_may_share_a_budget(make, provider):
 
 
 def test_no_more_requests_are_under_way_than_allowed(make, provider):
-    provider.pause = 0.02
-    assert make(concurrency=3).assess_all(calls(12)) == [EFFECT] * 12
-    assert 1 < provider.most_in_flight <= 3
+    provider.together = threading.Barrier(3)  # none is answered before three are there
+    assert make(concurrency=3, timeout=120).assess_all(calls(12)) == [EFFECT] * 12
+    assert provider.most_in_flight == 3
 
 
 def test_answers_come_in_the_order_of_the_calls_and_what_is_asked_twice_is_sent_once(make, provider):

@@ -65,6 +65,13 @@ class Catalogue:
 
     Built by `from_definition`, which checks everything; unchangeable afterwards, compared by its content.
 
+    Parameters
+    ----------
+    definition
+        Plain data.
+    shared
+        Whether somebody else holds the definition and may change it; it is copied then.
+
     Attributes
     ----------
     name, version
@@ -148,8 +155,9 @@ class Catalogue:
         "version",
     )
 
-    def __init__(self, definition: Mapping[str, Any]) -> None:
-        self._definition: dict[str, Any] = copy_plain(table(definition, "catalogue"))
+    def __init__(self, definition: Mapping[str, Any], *, shared: bool = True) -> None:
+        given = table(definition, "catalogue")
+        self._definition: dict[str, Any] = copy_plain(given) if shared else given
         self._identity = ""
         whole = Entry(self._definition, "catalogue")
         if whole.required("format") != CATALOGUE_FORMAT:

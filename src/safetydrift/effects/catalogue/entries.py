@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from safetydrift.effects.catalogue.acts import read_kinds
-from safetydrift.effects.catalogue.globs import Globs
+from safetydrift.effects.catalogue.globs import Globs, NameGlobs
 from safetydrift.effects.catalogue.harms import read_harm, read_targets
 from safetydrift.effects.catalogue.http_roles import HttpRoles
 from safetydrift.effects.catalogue.names import as_words
@@ -230,10 +230,10 @@ class RolesEntry:
     __slots__ = ("prose", "secret", "targets", "to")
 
     def __init__(self, entry: Entry) -> None:
-        self.to = Globs(entry.texts("to"), fold=True)
-        self.prose = Globs(entry.texts("prose"), fold=True)
-        self.secret = Globs(entry.texts("secret"), fold=True)
-        self.targets = tuple([(role, Globs(names, fold=True)) for role, names in read_targets(entry)])
+        self.to = NameGlobs(entry.texts("to"))
+        self.prose = NameGlobs(entry.texts("prose"))
+        self.secret = NameGlobs(entry.texts("secret"))
+        self.targets = tuple([(role, NameGlobs(names)) for role, names in read_targets(entry)])
         entry.done()
 
 

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 _BETWEEN = "\0"
 """Stands in no text that is asked about as part of a pattern."""
+_MOST_NAMES, _LONGEST_NAME = 1024, 64
+"""Names of arguments that are remembered by one set, and their characters."""
 _WILD = re.compile(r"[*?\[]")
 _NO_LITERAL = re.compile(r"\[!?\]?[^\]]*\]|[*?\[]")
 
@@ -76,8 +78,8 @@ class Globs:
 
     def any_of(self, texts: Iterable[str]) -> bool:
         """Return whether one of the texts matches."""
-        if self._exact and not self._fold:
-            return not self._literals.isdisjoint(texts)
+        if self._exact:
+            return not self._literals.isdisjoint(map(str.lower, texts) if self._fold else texts)
         texts = [text.lower() for text in texts] if self._fold else list(texts)
         if not self._literals.isdisjoint(texts):
             return True
@@ -98,3 +100,27 @@ class Globs:
         if self._match is None:
             self._match = re.compile("|".join(map(translate, self._rest)))
         return self._match
+
+
+class NameGlobs(Globs):
+    """Glob patterns for the names of arguments: the same few are asked about again and again.
+
+    Parameters
+    ----------
+    patterns
+        As for `Globs`; the case of letters is ignored.
+    """
+
+    __slots__ = ("_known",)
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        super().__init__(patterns, fold=True)
+        self._known: dict[str, bool] = {}
+
+    def __contains__(self, text: str) -> bool:
+        known = self._known.get(text)
+        if known is None:
+            known = super().__contains__(text)
+            if len(self._known) < _MOST_NAMES and len(text) <= _LONGEST_NAME:
+                self._known[text] = known
+        return known

@@ -57,6 +57,7 @@ _NOT_SENT = _HOP | {"accept-encoding", "origin", SESSION_HEADER}
 _NOT_RETURNED = _HOP | {"content-encoding", "date", "server"}
 _MAY_REPEAT = frozenset(("accept", "accept-language", "accept-encoding", "cookie"))
 _ENCODED = re.compile(r"=\?base64\?(.*)\?=")
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 
 
 class Refused(Exception):  # noqa: N818  # no error of ours
@@ -138,10 +139,10 @@ class HttpProxy:
 
     def _checked(self, scope: Message) -> dict[str, str]:
         headers = _headers(scope["headers"])
-        if _host(headers.get("host", "")) not in LOOPBACK:
+        if _hostname(f"//{headers.get('host', '')}") not in LOOPBACK:
             raise Refused(403, "only this host may speak to the proxy")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).hostname not in LOOPBACK:
+        if origin is not None and _hostname(origin) not in LOOPBACK:
             raise Refused(403, "a page from elsewhere may not speak to the proxy")
         if scope["path"] != self.path:
             raise Refused(404, "there is nothing here")
@@ -158,11 +159,13 @@ class HttpProxy:
         named = headers.get(SESSION_HEADER)
         if named is None and session is None:
             return self.run
-        # What identifies a session at the server is as good as a password; it is not written down.
-        name = session if named is None else named
-        prefix = "session" if named is None else "named"
-        digest = sha256(str(name).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-        key = f"{self.run.key}/{prefix}-{digest}" if named is None else f"{self.run.key}/{str(named)[:128]}"
+        key = self.run.key
+        if session is not None:
+            # What identifies a session at the server is as good as a password; it is not written down.
+            key = f"{key}/session-{_digest(session)}"
+        if named is not None:
+            # Within a session, so that nobody names a run of another one; what is no plain name has a digest for one.
+            key = f"{key}/named-{named if _PLAIN_NAME.fullmatch(named) else ':' + _digest(named)}"
         run = self._runs.pop(key, None) or Run(
             self.guarding.guard, key, self.run.task if named is None else "", self._about
         )
@@ -415,11 +418,15 @@ def _headers(pairs: Headers) -> dict[str, str]:
     return headers
 
 
-def _host(value: str) -> str | None:
+def _hostname(address: str) -> str | None:
     try:
-        return urlsplit(f"//{value}").hostname
+        return urlsplit(address).hostname
     except ValueError:
         return None
+
+
+def _digest(name: str) -> str:
+    return sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
 
 
 def _kept(pairs: Iterable[tuple[str, str]], left_out: frozenset[str]) -> list[tuple[str, str]]:
