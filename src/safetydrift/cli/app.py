@@ -36,6 +36,7 @@ VERBS = {
     "update": "Add runs of your own to a model.",
     "trial": "Run scenarios with the monitor in the loop, in each intervention, and without it.",
     "watch": "Watch live runs: probability and its course, last calls, alarms.",
+    "serve": "Run a team's guard: one decision point, live runs, approvals, history in a browser.",
     "scenario": "List, show, verify and begin scenarios: tasks with a sandbox and documented ways to drift.",
 }
 
