@@ -168,7 +168,8 @@ class Process:
         words = [*SERVE, str(self.port), "--data", str(folder), *more]
         self.process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
         self.url = f"http://127.0.0.1:{self.port}"
-        self.said: Any = self.process.stderr
+        assert self.process.stderr is not None
+        self.said = self.process.stderr
         first = self.said.readline()
         self.token = first.rpartition(" ")[2].strip() if "token" in first else ""
 

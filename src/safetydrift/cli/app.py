@@ -10,6 +10,7 @@ from safetydrift._version import __version__
 
 VERBS = {
     "analyze": "Print what a chain says: horizons, absorption, points of no return.",
+    "approvals": "List the questions of a team's guard, and answer them.",
     "audit": "Check that nobody has changed a guard's decision log.",
     "calibrate": "Choose a model's thresholds for a false-alarm budget, a recall, or costs.",
     "card": "Write the card of a model: data, promises, figures, limits.",

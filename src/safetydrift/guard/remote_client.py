@@ -85,6 +85,10 @@ class Client:
         self._pause = pause
 
     def post(self, path: str, body: dict[str, Any], patience: float) -> Any:
+        """Return what the service answers to something that is posted; see `ask`."""
+        return self.ask("POST", path, body, patience)
+
+    def ask(self, method: str, path: str, body: dict[str, Any] | None, patience: float) -> Any:
         """Return what the service answers.
 
         Parameters
@@ -99,12 +103,12 @@ class Client:
         RefusedError
             If the service refuses what is asked.
         """
-        data = _encode(body)
+        data = None if body is None else _encode(body)
         until, pause = monotonic() + patience, FIRST_PAUSE
         while True:
             problem: str
             try:
-                status, reply = self._once(path, data, until - monotonic())
+                status, reply = self._once(method, path, data, until - monotonic())
                 if status == 200:  # noqa: PLR2004
                     return _decode(reply)
                 refused = _refused(status, reply)
@@ -124,7 +128,7 @@ class Client:
         while self._idle:
             self._idle.pop().close()
 
-    def _once(self, path: str, data: bytes, seconds: float) -> tuple[int, bytes]:
+    def _once(self, method: str, path: str, data: bytes | None, seconds: float) -> tuple[int, bytes]:
         try:
             connection = self._idle.pop()
         except IndexError:
@@ -133,7 +137,7 @@ class Client:
         if connection.sock is not None:
             connection.sock.settimeout(connection.timeout)
         try:
-            connection.request("POST", self._base + path, data, self._headers)
+            connection.request(method, self._base + path, data, self._headers)
             reply = connection.getresponse()
             read = reply.read(MAX_REPLY + 1)
         except BaseException:

@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import Route
 
-from safetydrift.service import streams
+from safetydrift.service import answers, streams
 from safetydrift.service.api import OPERATIONS
 from safetydrift.service.jobs import Jobs
 from safetydrift.service.openapi import document
@@ -76,6 +76,8 @@ def application(runtime: Runtime) -> Starlette:
     routes = [Route(one.path, endpoint(runtime, one), methods=[one.method]) for one in OPERATIONS]
     routes += [
         Route("/api/v1/events", safely(streams.events)),
+        Route("/hooks/slack/{number:int}", safely(answers.from_slack), methods=["POST"]),
+        Route("/hooks/webhook/{number:int}", safely(answers.from_webhook), methods=["POST"]),
         Route("/healthz", healthy),
         Route("/readyz", ready),
         Route("/metrics", figures),

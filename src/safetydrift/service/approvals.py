@@ -223,6 +223,7 @@ def answer(
     _settled(lane, org, int(row["run_id"]))
     said_so = f"question {values['status']}"
     audit.entry(lane, org, by, said_so, which, call=row["action_digest"], reason=values["reason"])
+    outbox.answered(lane, org, which)
     _told(lane, org, int(row["run_id"]), which)
     return dict(row)
 
@@ -279,6 +280,7 @@ def cancel(lane: Lane, org: int, number: int, call_id: str, why: str) -> None:
         if status == PENDING:
             _settled(lane, org, number)
         audit.entry(lane, org, "agent", "question withdrawn", str(which), why=why)
+        outbox.answered(lane, org, str(which))
         _told(lane, org, number, str(which))
 
 
