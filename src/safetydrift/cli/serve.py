@@ -73,6 +73,7 @@ def serve(context: click.Context, /, settings: str | None, **told: Any) -> None:
 
     from safetydrift.integrations.claude_code import state_folder
     from safetydrift.service import metrics
+    from safetydrift.service.access import organisation
     from safetydrift.service.app import VARIABLE
     from safetydrift.service.runtime import Runtime, first_start
     from safetydrift.service.settings import LOOPBACK, read_settings, settings_of
@@ -91,6 +92,11 @@ def serve(context: click.Context, /, settings: str | None, **told: Any) -> None:
     runtime = Runtime(chosen)
     ordered = chosen.organisations
     secret = asyncio.run(runtime.jobs_lane.run(lambda lane: first_start(runtime, lane, ordered)))
+    if chosen.demo:
+        from safetydrift.service.demo import Demo
+
+        demo = Demo(runtime, asyncio.run(runtime.jobs_lane.run(lambda lane: organisation(lane, "default"))))
+        demo.fill(lambda work: asyncio.run(runtime.jobs_lane.run(work)))
     runtime.close()
     _say(chosen.url, secret)
     os.environ[VARIABLE] = msgspec.json.encode(chosen).decode()

@@ -15,12 +15,13 @@ from sqlalchemy import text
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Route
 
 from safetydrift.service import answers, streams
 from safetydrift.service.api import OPERATIONS
 from safetydrift.service.jobs import Jobs
 from safetydrift.service.openapi import document
+from safetydrift.service.pages import Pages
 from safetydrift.service.runtime import Runtime
 from safetydrift.service.serving import Headers, answered, endpoint, failed
 from safetydrift.service.settings import Settings
@@ -73,7 +74,9 @@ def application(runtime: Runtime) -> Starlette:
 
         return answering
 
-    routes = [Route(one.path, endpoint(runtime, one), methods=[one.method]) for one in OPERATIONS]
+    routes: list[BaseRoute] = [
+        Route(one.path, endpoint(runtime, one), methods=[one.method]) for one in OPERATIONS
+    ]
     routes += [
         Route("/api/v1/events", safely(streams.events)),
         Route("/hooks/slack/{number:int}", safely(answers.from_slack), methods=["POST"]),
@@ -83,6 +86,7 @@ def application(runtime: Runtime) -> Starlette:
         Route("/metrics", figures),
         Route("/openapi.json", description),
     ]
+    routes += Pages(runtime).routes()
     app = Starlette(routes=routes, middleware=[Middleware(Headers)], lifespan=_lifespan(runtime))
     app.state.runtime = runtime
     return app

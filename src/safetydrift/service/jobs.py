@@ -26,6 +26,7 @@ from safetydrift.service.database.schema import (
 )
 from safetydrift.service.database.schema import events, leases, runs, visits, workers
 from safetydrift.service.database.schema import outbox as waiting
+from safetydrift.service.demo import Demo
 from safetydrift.service.runtime import organisation_names
 from safetydrift.service.settings import DAY
 
@@ -60,6 +61,7 @@ class Jobs:
         self._due: dict[str, float] = {}
         self._stopping = asyncio.Event()
         self._delivery = delivering.Delivery(runtime)
+        self._demo: Demo | None = None
         self.leads = False
 
     def start(self) -> None:
@@ -91,6 +93,9 @@ class Jobs:
         if self._runtime.settings.asking.escalate_after < 1.0:
             await self._one_by_one(self._slow, self._escalate)
         await self._delivery.turn()
+        if self._runtime.settings.demo and names and self._is_due("demo", 1.5):
+            demo = self._demo = self._demo or Demo(self._runtime, next(iter(names)))
+            await self._in_lane(demo.turn)
         for name, every, work in (
             ("seal", 10.0, audit.seal),
             ("retention", 60.0, self._forget),

@@ -114,6 +114,11 @@ class PolicyBook:
         known.candidate = self._version(known.candidate, found.get(OBSERVED))
         known.looked = monotonic()
 
+    def look_again(self) -> None:
+        """Look at the next request whether another policy is in force."""
+        for known in self._known.values():
+            known.looked = float("-inf")
+
     def live(self, org: int) -> GuardPolicy:
         """Return the policy in force; the default one where there is none."""
         known = self._known.get(org)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from time import time
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ from safetydrift.service.database.schema import (
     tokens,
     workers,
 )
+from safetydrift.service.settings import DAY
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +32,8 @@ if TYPE_CHECKING:
 
 PAGE = 50
 MAX_PAGE = 1000
+CAP = 10_000
+"""Beyond which counts at a glance are not counted."""
 RUN_FILTERS = ("agent", "person", "framework", "category", "pipeline", "host", "origin")
 _LISTED = tuple(one for one in runs.c)
 _WORDS = re.compile(r"\w+")
@@ -173,11 +177,18 @@ def _expression(org: int, asked: str) -> str:
 
 
 def approval_list(
-    connection: Connection, org: int, status: Sequence[str] = ("pending",), most: int = PAGE
+    connection: Connection,
+    org: int,
+    status: Sequence[str] = ("pending",),
+    most: int = PAGE,
+    *,
+    run: int | None = None,
 ) -> list[dict[str, Any]]:
     """Return questions; those that wait in the order in which they expire, others the latest first."""
     order = approvals.c.expires if list(status) == ["pending"] else approvals.c.created.desc()
     statement = select(approvals).where(approvals.c.org == org, approvals.c.status.in_(list(status)))
+    if run is not None:
+        statement = statement.where(approvals.c.run_id == run)
     return _all(connection, statement.order_by(order).limit(min(most, MAX_PAGE)))
 
 
@@ -191,6 +202,37 @@ def pending(connection: Connection, org: int) -> int:
     statement = select(func.count()).select_from(approvals)
     where = (approvals.c.org == org) & (approvals.c.status == "pending")
     return int(connection.execute(statement.where(where)).scalar_one())
+
+
+def figures(connection: Connection, org: int, live: float) -> list[tuple[str, str, str]]:
+    """Return what is to be seen at a glance: a word, a number, and where there is more; large counts are cut off."""
+    now = time()
+    lively = select(runs.c.id).where(runs.c.org == org, runs.c.last >= now - live, runs.c.ended.is_(None))
+    refused = select(calls.c.id).where(
+        calls.c.org == org, calls.c.intervention.in_(("block", "suggest")), calls.c.at >= now - DAY
+    )
+    made = select(calls.c.id).where(calls.c.org == org, calls.c.at >= now - 60)
+    return [
+        ("live runs", _capped(connection, lively), "/runs?show=live"),
+        ("waiting", str(pending(connection, org)), "/approvals"),
+        ("refused today", _capped(connection, refused), "/decisions?intervention=block"),
+        ("calls in the last minute", _capped(connection, made), "/decisions"),
+    ]
+
+
+def known_names(connection: Connection, org: int) -> dict[str, list[str]]:
+    """Return agents, people and hosts of the latest runs, for lists to choose from."""
+    columns = (runs.c.agent, runs.c.person, runs.c.host)
+    rows = connection.execute(
+        select(*columns).where(runs.c.org == org).order_by(runs.c.last.desc()).limit(500)
+    ).all()
+    names = ("agent", "person", "host")
+    return {name: sorted({row[at] for row in rows if row[at]})[:100] for at, name in enumerate(names)}
+
+
+def _capped(connection: Connection, statement: Select[Any]) -> str:
+    found = connection.execute(select(func.count()).select_from(statement.limit(CAP).subquery())).scalar_one()
+    return f"{found:,}" if found < CAP else f"{CAP:,}+"
 
 
 def policy_list(connection: Connection, org: int, most: int = PAGE) -> list[dict[str, Any]]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from safetydrift.guard.decision import Decision
+    from safetydrift.states.space import StateSpace
 
 _COLUMNS = frozenset(
     (
@@ -82,6 +83,36 @@ def details(decision: Decision) -> dict[str, Any]:
 def finite(value: float | None) -> float | None:
     """Return a number, None for what is not known."""
     return None if value is None or not isfinite(value) else value
+
+
+FIRST = ("concerns", "deciding", "values")
+"""Evidence that is shown before all other, if a decision has it."""
+
+
+def ordered(evidence: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """Return the parts of some evidence in the order in which they are shown.
+
+    Examples
+    --------
+    >>> ordered({"explanation": "because", "values": ["evil.example"]})
+    [('values', ['evil.example']), ('explanation', 'because')]
+    """
+    places = {name: number for number, name in enumerate(FIRST)}
+    return sorted(evidence.items(), key=lambda pair: places.get(pair[0], len(FIRST)))
+
+
+def levels(space: StateSpace, state: int | None) -> list[dict[str, Any]]:
+    """Return how far a run has drifted in each dimension of a state; nothing where it is not known."""
+    if state is None:
+        return []
+    try:
+        found = space.decode(state)
+    except IndexError:  # of a model that was exchanged since
+        return []
+    ranks = {dimension.name: dimension.levels for dimension in space.dimensions}
+    return [
+        {"name": name, "level": str(level), "rank": ranks[name].index(level)} for name, level in found.items()
+    ]
 
 
 def course(probability: float | None) -> str:
