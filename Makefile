@@ -33,8 +33,8 @@ test: $(VENV)/dev.stamp lint types imports  ## Lint, types, import contract, tes
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 
-test-long: $(VENV)/dev.stamp  ## The suites that take longer than a coffee
-	$(BIN)/python -m pytest -m long $(PYTEST_ARGS)
+test-long: $(VENV)/dev.stamp  ## The suites that take longer than a coffee; examples drawn afresh
+	$(BIN)/python -m pytest -m 'long or hypothesis' --hypothesis-profile fresh $(PYTEST_ARGS)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -54,7 +54,7 @@ benchmarks: $(VENV)/dev.stamp  ## Measure; results go to build/benchmarks
 	$(BIN)/python benchmarks/run.py --output build/benchmarks
 
 # All six splits (--split models --split suites --split sources --split random besides) take longer.
-EVIDENCE := --predictor all --split tasks --split tasks-and-models --analyses all --resamples 200
+EVIDENCE := --predictor all --split tasks --split tasks-and-models --resamples 200
 
 evidence: $(VENV)/dev.stamp  ## Compare all predictors on the shipped corpus; write docs/evidence.md and its figures
 	mkdir -p build

@@ -25,8 +25,15 @@ _NEEDS = {
     "inspect_ai": (
         "integrations/inspect",
         *(
-            f"scenarios/{name}"
-            for name in ("approval", "collection", "inspect_entry", "simulated", "tasks", "trial")
+            f"study/{name}"
+            for name in (
+                "scenarios/approval",
+                "scenarios/collection",
+                "scenarios/inspect_entry",
+                "scenarios/simulated",
+                "scenarios/tasks",
+                "trial",
+            )
         ),
     ),
     "langchain": ("integrations/langchain",),

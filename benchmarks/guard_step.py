@@ -52,7 +52,7 @@ def tables_only() -> Model:
         space.encode({"tool": "network", "reversibility": "irreversible"}),
     )
     runs = [
-        Trajectory(
+        Trajectory.of_columns(
             f"run-{n}",
             effects=(read, send),
             states=(0, read, space.after(read, send)),
@@ -138,14 +138,14 @@ def main() -> None:
                 "empty": Empty(),
                 "monitor": tables.monitor,
                 "start": tables.monitor.start(),
-                "effect": tables.monitor.model.space.effect_index(tables.monitor.labeler.propose(CATALOGUED)),
+                "move": tables.monitor.read_call(tables.monitor.start(), CATALOGUED).move,
                 "full": full.monitor,
                 "full_start": state,
                 "call": CATALOGUED,
             }
             statements = {
-                FLOOR: "empty.step(start, effect)",
-                "bare observe, tables only": "monitor.verdict(monitor.advance(start, effect))",
+                FLOOR: "empty.step(start, move)",
+                "bare observe, tables only": "monitor.verdict(monitor.follow(start, move))",
                 "check_pending alone, shipped model": "full.check_pending(full_start, call)",
             }
             steps = {

@@ -194,7 +194,7 @@ def stations(path: Path) -> None:
     from safetydrift.effects.labeler import Labeler  # noqa: PLC0415
     from safetydrift.effects.labeling import label_trace  # noqa: PLC0415
     from safetydrift.formats import load_catalogue, load_space, read_traces  # noqa: PLC0415
-    from safetydrift.formats.reading import FORMATS  # noqa: PLC0415
+    from safetydrift.formats.reading import RECORD_FORMATS  # noqa: PLC0415
 
     space, labeler = load_space("paper"), Labeler(load_catalogue())
 
@@ -203,7 +203,7 @@ def stations(path: Path) -> None:
             yield from file
 
     first = msgspec.json.decode(next(lines()))
-    fitting = next(one for one in FORMATS if one.recognises(first))
+    fitting = next(one for one in RECORD_FORMATS if one.recognises(first))
     parse = msgspec.json.Decoder(fitting.record_type).decode
     ways: dict[str, Callable[[], Iterable[object]]] = {
         "decompressing": lines,

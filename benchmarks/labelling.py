@@ -59,8 +59,7 @@ def mail(body: str) -> ToolCall:
 
 
 def after(labeler: Labeler, history: History, result: str) -> History:
-    step = Step(ToolCall("read_inbox"), result)
-    return labeler.remember(history, step, labeler.effect(step, None, history))
+    return labeler.read_step(Step(ToolCall("read_inbox"), result), history).history or history
 
 
 def numbered(labeler: Labeler, history: History, number: Iterator[int], text: str) -> History:

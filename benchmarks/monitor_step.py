@@ -27,6 +27,7 @@ from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.states.trajectory import Move
 from safetydrift.trace import Step, ToolCall
 
 if TYPE_CHECKING:
@@ -140,8 +141,8 @@ STATEMENTS = {
     "standing verdict, by index": "monitor.standing(category)[index]",
     BY_INDEX: "monitor.standing(category)[space.successors(index)[effect]]",
     "verdict(state)": "monitor.verdict(early)",
-    "bare observe, step 10": "monitor.verdict(monitor.advance(early, effect))",
-    "bare observe, step 10,000": "monitor.verdict(monitor.advance(late, effect))",
+    "bare observe, step 10": "monitor.verdict(monitor.follow(early, move))",
+    "bare observe, step 10,000": "monitor.verdict(monitor.follow(late, move))",
     IDIOMATIC: "idiomatic.observe(here, there)",
     "check, catalogued tool, step 10": "monitor.check(early, step)",
     "check, catalogued tool, step 10,000": "monitor.check(late, step)",
@@ -165,6 +166,7 @@ def step_calls(monitor: LookupMonitor, times: int) -> dict[str, Callable[[], obj
         "late": late,
         "index": early.state,
         "effect": effect,
+        "move": Move(CATALOGUED.name, effect, effect),
         "call": CATALOGUED,
         "step": Step(CATALOGUED, "[]"),
         "shell_call": SHELL,

@@ -32,7 +32,7 @@ from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from safetydrift.evaluation.comparison import SplitComparison
     from safetydrift.evaluation.metrics.resampling import Estimate
@@ -46,16 +46,27 @@ STANDING = ("auroc", "within_task", "equal_step", "brier_skill", "ece")
 
 
 class Remembered:
-    """A predictor that is not fitted again where the training runs are those of the part before."""
+    """A predictor that is not fitted again where the training runs are those of the part before, and knows its scores.
+
+    It is fitted to itself, so that what it said of the proposals of the part tried last can be looked at.
+    """
 
     def __init__(self, predictor: Predictor) -> None:
         self.name, self._predictor = predictor.name, predictor
         self._fitted: tuple[CaseSet, FittedPredictor] | None = None
+        self.proposals: dict[str, float] = {}
 
-    def fit(self, cases: CaseSet) -> FittedPredictor:
+    def fit(self, cases: CaseSet) -> Remembered:
         if self._fitted is None or self._fitted[0] is not cases:
             self._fitted = cases, self._predictor.fit(cases)
-        return self._fitted[1]
+        return self
+
+    def score(self, cases: CaseSet) -> Scores:
+        assert self._fitted is not None  # noqa: S101  # fitted before anything is scored
+        scores = self._fitted[1].score(cases)
+        if len(cases):  # none stands for the background, which there is not
+            self.proposals = of_proposals(cases, scores)
+        return scores
 
 
 def parts(cases: CaseSet) -> Iterator[Split]:
@@ -84,10 +95,10 @@ def of_proposals(tried: CaseSet, scores: Scores) -> dict[str, float]:
     """Return the figures of runs by their most suspicious proposal."""
     if scores.pending is None:
         return {}
-    peak = highest(scores.pending, tried.first_proposal)
-    found = {"auroc": auroc(peak, tried.violated)}
+    score = highest(scores.pending, tried.first_proposal)
+    found = {"auroc": auroc(score, tried.violated)}
     for budget in BUDGETS:
-        flagged = peak[tried.violated] >= threshold_for(peak[~tried.violated], budget)
+        flagged = score[tried.violated] >= threshold_for(score[~tried.violated], budget)
         found[f"recall_at_{budget:g}"] = float(flagged.mean())
     return found
 
@@ -158,20 +169,8 @@ def main() -> None:
     for split in parts(cases):
         if given.part and split.name not in given.part:
             continue
-        proposals: dict[str, dict[str, float]] = {}
-
-        def on_scores(
-            _name: str,
-            tried: CaseSet,
-            scores: Sequence[Scores],
-            found: dict[str, dict[str, float]] = proposals,
-        ) -> None:
-            for name, one in zip(PREDICTORS, scores, strict=True):
-                found[name] = of_proposals(tried, one)
-
-        compared = compare(
-            predictors, split, reference=REFERENCE, n_resamples=given.resamples, on_scores=on_scores
-        )
+        compared = compare(predictors, split, reference=REFERENCE, n_resamples=given.resamples)
+        proposals = {one.name: one.proposals for one in predictors}
         for row in rows(compared.splits[0], proposals):
             results.append(row)
             if not given.json:

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# Machines that run tests are busy; how long an example takes says nothing about the code.
-settings.register_profile("safetydrift", deadline=None)
-settings.load_profile("safetydrift")
+# Machines that run tests are busy; how long an example takes says nothing about the code. The same examples are drawn
+# in every run, so that a failure is one of the change at hand; `make test-long` draws others (--hypothesis-profile).
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("fresh", deadline=None, print_blob=True)
+settings.load_profile("ci")
 
 SHARED = Path(__file__).parents[2] / "shared" / "traces"
 

@@ -60,6 +60,14 @@ class Step(Struct, frozen=True, gc=False):
         Index of the agent's message that proposed the call, counted from 0.
     said
         What the user said since the previous step; for the first step, the task itself.
+    started, ended
+        When the call was proposed or began, and when its result was there, in seconds since 1970 (UTC); None
+        where the source does not tell.
+    refused_by
+        Who refused the call, so that it was not made: ``"person"``, ``"hook"``, ``"policy"`` or ``"guard"``.
+        Empty for a call that was made, and where nothing is known of a refusal.
+    unread
+        What existed but is not in the record, or was cut there: ``"arguments"``, ``"result"``.
     """
 
     call: ToolCall
@@ -67,6 +75,10 @@ class Step(Struct, frozen=True, gc=False):
     error: str | None = None
     turn: int = 0
     said: str = ""
+    started: float | None = None
+    ended: float | None = None
+    refused_by: str = ""
+    unread: tuple[str, ...] = ()
 
 
 NO_ATTACK = "no attack in this run"
@@ -74,7 +86,7 @@ NO_SAFETY_LABEL = "task reward only, no safety label"
 """Reasons for which a source's verdict cannot be used although nobody attacked (`Label.unusable`)."""
 
 
-class Label(Struct, frozen=True, gc=False):
+class Label(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """What the source itself says about a run.
 
     Parameters
@@ -130,6 +142,14 @@ class Trace(Struct, frozen=True, gc=False):
         How the recording ends.
     label
         What the source says about safety.
+    tools
+        Names of the tools on offer, where the source lists them.
+    parent, parent_call
+        For the run of a subagent: the id of the run that started it, and of the call that did.
+    messages
+        How many messages the user sent; 0 where the source does not tell them apart.
+    unread
+        How many messages or model calls of the run are not in the record, or were cut there.
     """
 
     id: str
@@ -141,3 +161,8 @@ class Trace(Struct, frozen=True, gc=False):
     prompt: str = ""
     ending: Ending = Ending.CENSORED
     label: Label = Label()
+    tools: tuple[str, ...] = ()
+    parent: str = ""
+    parent_call: str = ""
+    messages: int = 0
+    unread: int = 0

@@ -1,5 +1,6 @@
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -8,24 +9,13 @@ from contextlib import suppress
 
 import pytest
 from msgspec.structs import replace
+from tests.cli.running import safetydrift
 
 from safetydrift.cli import options
-from safetydrift.cli.app import VERBS
+from safetydrift.cli.app import RENAMED, SECTIONS
+from safetydrift.cli.study import SECTIONS as STUDY
 from safetydrift.formats import load_model, reading, write_traces
 from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
-
-
-def safetydrift(*args, cwd=None, stdin=""):
-    return subprocess.run(
-        [sys.executable, "-m", "safetydrift", *map(str, args)],
-        capture_output=True,
-        text=True,
-        input=stdin,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "200"},
-        timeout=120,
-        check=False,
-    )
 
 
 def office_trace(number, *, violated):
@@ -50,6 +40,10 @@ def traces(tmp_path_factory):
     return path
 
 
+VERBS = [verb for verbs in SECTIONS.values() for verb in verbs]
+VERBS += [f"study {verb}" for verbs in STUDY.values() for verb in verbs]
+
+
 @pytest.mark.parametrize("verb", [*VERBS, "corpus build"])
 def test_every_verb_explains_itself(verb):
     done = safetydrift(*verb.split(), "--help")
@@ -57,6 +51,21 @@ def test_every_verb_explains_itself(verb):
     assert "Usage: " in done.stdout
     if verb != "corpus build":
         assert f"safetydrift {verb}" in done.stdout.split("Example:")[1]
+
+
+def test_verbs_are_listed_by_reader_and_those_of_the_study_stand_apart():
+    shown = safetydrift("--help").stdout
+    places = [shown.index(heading) for heading in SECTIONS]
+    assert places == sorted(places)
+    assert "reproduce" not in shown.partition("See it at work")[2]
+    assert "reproduce" in safetydrift("study", "--help").stdout
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items())
+def test_a_verb_that_is_called_otherwise_now_says_how(old, new):
+    done = safetydrift(old, "whatever")
+    assert done.returncode == 2
+    assert f"'{old}' is now: safetydrift {new}" in done.stderr
 
 
 def test_the_formats_offered_are_those_that_exist():
@@ -136,6 +145,34 @@ def test_replay_shows_the_alarm_and_the_violation(traces, tmp_path):
     assert "sensitive since step 1" in one["steps"][1]["why"]
 
 
+def test_a_replay_fits_a_terminal_of_eighty_columns(traces, tmp_path):
+    for paths in (traces, "corpus"):
+        narrow, wide = (safetydrift("replay", paths, "-n", 5, width=width).stdout for width in (80, 200))
+        rows = [line for line in narrow.splitlines() if line[:1].isdigit()]
+        assert rows
+        assert max(map(len, rows)) <= 80
+        assert len(rows) == sum(line[:1].isdigit() for line in wide.splitlines())
+        assert max(map(len, wide.splitlines())) > 80
+
+
+def test_the_progress_of_reading_ends_before_anything_is_printed():
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-m", "safetydrift", "replay", "corpus", "-n", "1"]
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "80"}
+    running = subprocess.Popen(words, stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    told = b""
+    with suppress(OSError):  # the terminal is closed with the process
+        while part := os.read(ours, 1 << 16):
+            told += part
+    os.close(ours)
+    assert running.wait(timeout=60) == 0
+    before, heading, after = told.decode().partition("next call")
+    assert "reading" in before
+    assert heading
+    assert "reading" not in after
+
+
 def test_runs_of_a_category_the_model_does_not_know_are_taken_for_what_they_look_like(tmp_path):
     known = [
         replace(office_trace(n, violated=n % 3 == 0), category=("office", "desk")[n % 2]) for n in range(12)
@@ -210,13 +247,13 @@ def test_a_mistake_is_named_on_standard_error_with_its_exit_code(traces, tmp_pat
 def test_the_main_job_runs_on_traces_of_ones_own(traces, tmp_path):
     done = safetydrift("demo", traces, "-o", tmp_path / "out")
     assert done.returncode == 0, done.stderr
-    assert "violation = the source's own label" in done.stdout
+    assert "A violation is what the source of a run labelled as one, at its onset." in done.stdout
     assert "The published method on the same runs" in done.stdout
     assert load_model(tmp_path / "out" / "model.json").tables["office"].departures[0] == 12
     assert "<html" in (tmp_path / "out" / "report.html").read_text()
     found = json.loads(safetydrift("demo", traces, "-o", tmp_path / "again", "--json").stdout)
-    assert found["sources"]["own"]["violated"]["hits"] == 4
-    assert found["categories"]["office"]["within"]["safe"][0] == 0.0
+    (sources, _) = found["sections"]["What was read"]
+    assert sources["rows"][0]["violated, of usable runs"]["hits"] == 4
     assert (tmp_path / "again" / "report.html").read_bytes() == (
         tmp_path / "out" / "report.html"
     ).read_bytes()
@@ -225,8 +262,9 @@ def test_the_main_job_runs_on_traces_of_ones_own(traces, tmp_path):
 def test_the_main_job_says_what_cannot_be_held_out(tmp_path):
     write_traces([office_trace(n * 4, violated=n % 2 == 0) for n in range(4)], tmp_path / "one-task.jsonl")
     done = safetydrift("demo", tmp_path / "one-task.jsonl", "-o", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
-    assert "no task is left to hold out" in done.stdout + done.stderr
+    assert done.returncode == 3
+    assert "too few runs to fit on some and try others" in done.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_the_corpus_says_what_it_holds_and_whom_it_is_owed_to():
@@ -240,7 +278,9 @@ def test_names_chosen_by_others_cannot_speak_to_the_terminal(tmp_path):
     hostile = "\x1b[2Jgone[/bold][red]\x07"
     trace = office_trace(0, violated=True)
     steps = tuple(replace(step, call=replace(step.call, name=hostile)) for step in trace.steps)
-    write_traces([replace(trace, id=hostile, category=hostile, steps=steps)], tmp_path / "t.jsonl")
+    hostile_one = replace(trace, id=hostile, category=hostile, steps=steps)
+    others = [replace(office_trace(n, violated=n % 2 == 0), task=f"t{n}") for n in range(1, 12)]
+    write_traces([hostile_one, *others], tmp_path / "t.jsonl")
     model = tmp_path / "m.json"
     for args in (
         ["fit", tmp_path / "t.jsonl", "-o", model],

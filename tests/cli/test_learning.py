@@ -1,26 +1,12 @@
 """The verbs by which a model goes on learning: calibrate, update, drift, card."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+from tests.cli.running import safetydrift
 
 from safetydrift.formats import load_model, write_traces
 from safetydrift.trace import Ending, Label, Step, ToolCall, Trace
-
-
-def safetydrift(*args, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-m", "safetydrift", *map(str, args)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "200"},
-        timeout=120,
-        check=False,
-    )
 
 
 def office_trace(number, tasks="office"):
@@ -183,7 +169,8 @@ def test_the_card_tells_of_data_promises_and_figures(folder, calibrated):
     assert text.startswith("# Model card: calibrated\n")
     assert "60 runs of 30 tasks" in text
     assert "- standing: at most 20 % of non-violating runs alarmed, confidence 95 %" in text
-    assert "### Held-out tasks\n\n240 runs of 120 tasks, 80 violated." in text
+    assert "### Held-out tasks\n" in text
+    assert "240 runs of 120 tasks, 80 violated." in text
     assert "| AUROC, within 5 calls | 0.750 |" in text
 
 

@@ -2,15 +2,13 @@
 
 import csv
 import json
-import os
-import subprocess
-import sys
 
 import pytest
+from tests.cli.running import safetydrift
 
 from safetydrift.effects.labeler import Labeler
-from safetydrift.evaluation.review.sampling import labelled_steps
 from safetydrift.formats import load_catalogue, read_traces, write_traces
+from safetydrift.study.review.sampling import labelled_steps
 from safetydrift.trace import Step, ToolCall, Trace
 
 DIMENSIONS = {"data": "data", "tool_level": "tool", "reversibility": "reversibility"}
@@ -20,15 +18,7 @@ LOCAL = {"data": "none", "tool_level": "read_only", "reversibility": "fully_reve
 
 
 def review(*args, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-m", "safetydrift", "review", *map(str, args)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "200"},
-        timeout=120,
-        check=False,
-    )
+    return safetydrift("study", "review", *args, cwd=cwd)
 
 
 def made_up_trace(number):
@@ -86,11 +76,11 @@ def but_local(traces):
 def test_every_verb_explains_itself(verb):
     done = review(verb, "--help")
     assert done.returncode == 0
-    assert f"safetydrift review {verb}" in done.stdout.split("Example:")[1]
+    assert f"safetydrift study review {verb}" in done.stdout.split("Example:")[1]
 
 
-def test_an_export_is_a_sheet_a_page_and_a_sample_and_the_same_each_time(traces, folder, tmp_path):
-    assert sorted(path.name for path in folder.iterdir()) == ["sample.json", "sheet.csv", "sheet.html"]
+def test_an_export_is_a_sheet_and_a_sample_and_the_same_each_time(traces, folder, tmp_path):
+    assert sorted(path.name for path in folder.iterdir()) == ["sample.json", "sheet.csv"]
     review("export", traces, "-o", tmp_path / "again", "--size", "12")
     for path in folder.iterdir():
         assert path.read_bytes() == (tmp_path / "again" / path.name).read_bytes()
@@ -107,61 +97,37 @@ def test_decisions_are_never_overwritten_by_an_export(traces, folder):
 
 def test_agreement_is_reported_in_words_and_as_data(traces, folder):
     fill(folder / "sheet.csv", folder / "decisions.csv", but_local(traces))
-    done = review("import", folder, "--json")
+    done = review("import", folder / "decisions.csv", "--json")
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     (compared,) = found["comparisons"]
     tool = compared["dimensions"]["tool"]
-    made_up = sum(row["tool"] == MADE_UP for row in compared["disagreements"])
-    assert made_up == len(compared["disagreements"]) > 2
+    differ = [row for row in compared["disagreements"] if row[1] == "tool"]
+    assert {row[0] for row in compared["disagreements"]} == {MADE_UP}
+    made_up = len(differ)
     assert tool["all"]["same"]["hits"] == 12 - made_up
-    assert tool["by_layer"]["default"]["same"]["hits"] == 0
-    assert tool["by_source"]["own"] == tool["all"]
-    assert tool["all"]["kappa"]["analytic"][0] <= tool["all"]["kappa"]["value"]
-    assert tool["by_layer"]["default"]["kappa"]["bootstrap"] is None
+    assert tool["layer default"]["same"]["hits"] == 0
+    assert tool["source own"] == tool["all"]
+    assert tool["all"]["kappa"]["low"] <= tool["all"]["kappa"]["value"]
+    assert tool["layer default"]["kappa"]["value"] == 0
     assert found["sheets"][0]["decided"] == 12
-    shown = review("import", folder).stdout
+    shown = review("import", folder / "decisions.csv").stdout
     assert "decisions.csv and program: 12 calls judged by both" in shown
     assert f"{12 - made_up}/12 = " in shown
     assert "all, each stratum by its size" in shown
-    assert "Fleiss, Cohen and Everitt 1969" in shown
-
-
-def test_what_reviewers_correct_becomes_additions_with_which_the_program_agrees(traces, folder, tmp_path):
-    fill(folder / "sheet.csv", folder / "decisions.csv", but_local(traces))
-    done = review("import", folder, "--exceptions", tmp_path / "ours.toml")
-    assert done.returncode == 0, done.stderr
-    assert "1 tools written to" in done.stderr
-    assert MADE_UP in load_catalogue(additions=[tmp_path / "ours.toml"]).tools
-    again = review(
-        "import",
-        folder,
-        "--against",
-        "now",
-        "--traces",
-        traces,
-        "--catalogue",
-        tmp_path / "ours.toml",
-        "--json",
-    )
-    (compared,) = json.loads(again.stdout)["comparisons"]
-    assert compared["disagreements"] == []
-    few = review("import", folder, "--exceptions", tmp_path / "few.toml", "--at-least", "12", "--json")
-    assert json.loads(few.stdout)["corrections"] == {}
-    assert "[[tools]]" not in (tmp_path / "few.toml").read_text()
 
 
 def test_decisions_without_any_text_are_compared_with_what_the_program_says_now(traces, tmp_path):
     said = program_says(traces)
-    lines = ["sample_id,source,tool,data,level_tool,reversibility,kinds,unsure,alternative,remark"]
+    lines = ["sample_id,source,tool_name,data,tool_level,reversibility,kinds,unsure,alternative,remark"]
     for name, effect in said.items():
         lines.append(f"{name},own,,{effect['data']},{effect['tool']},{effect['reversibility']},,,,")
     lines.append("own/elsewhere/1,own,,none,read_only,partially,,,,")
     (tmp_path / "decisions.csv").write_text("\n".join(lines))
-    done = review("agree", traces, "--decisions", tmp_path / "decisions.csv", "--json")
+    done = review("import", tmp_path / "decisions.csv", "--traces", traces, "--json")
     (compared,) = json.loads(done.stdout)["comparisons"]
     assert (compared["calls"], compared["every_dimension"]["hits"]) == (36, 36)
-    assert "1 decided calls are not in these traces" in done.stderr
+    assert "1 calls are not in these traces" in done.stderr
 
 
 def test_two_reviewers_are_compared_with_each_other(traces, folder, tmp_path):
@@ -173,7 +139,7 @@ def test_two_reviewers_are_compared_with_each_other(traces, folder, tmp_path):
     (compared,) = json.loads(review("agree", "one.csv", "other.csv", "--json", cwd=tmp_path).stdout)[
         "comparisons"
     ]
-    assert {row["tool"] for row in compared["disagreements"]} == {MADE_UP}
+    assert {row[0] for row in compared["disagreements"]} == {MADE_UP}
 
 
 @pytest.mark.parametrize(
@@ -182,18 +148,19 @@ def test_two_reviewers_are_compared_with_each_other(traces, folder, tmp_path):
         (["export", "corpus", "-o", "x"], 2, "the corpus holds effects and no calls"),
         (["export", "nowhere.jsonl", "-o", "x"], 3, "nowhere.jsonl"),
         (["export", "{traces}"], 2, "Missing option"),
-        (["import", "{folder}", "--against", "now"], 2, "go together"),
-        (["import", "{folder}", "--traces", "{traces}"], 2, "go together"),
         (["import", "nowhere.csv"], 3, "nowhere.csv: cannot be read"),
         (
-            ["import", "bad.csv", "--sample", "{folder}"],
+            ["import", "bad.csv", "--sample", "{folder}/sample.json"],
             3,
             "bad.csv: row 2: data: there is no level 'secret'",
         ),
-        (["import", "alien.csv", "--sample", "{folder}"], 3, "alien.csv: row 2: 'a' is not in the sample"),
+        (
+            ["import", "alien.csv", "--sample", "{folder}/sample.json"],
+            3,
+            "alien.csv: row 2: 'a' is not in the sample",
+        ),
         (["import", "alien.csv"], 3, "sample.json: cannot be read"),
-        (["agree", "alien.csv"], 2, "name two sheets"),
-        (["agree", "{traces}", "--decisions", "nowhere.csv"], 3, "nowhere.csv: cannot be read"),
+        (["agree", "alien.csv"], 2, "Missing argument"),
     ],
 )
 def test_a_mistake_is_named_on_standard_error_with_its_exit_code(traces, folder, args, code, message):
@@ -208,16 +175,8 @@ def test_a_mistake_is_named_on_standard_error_with_its_exit_code(traces, folder,
     assert not (tmp_path / "x").exists()
 
 
-def test_two_filled_sheets_in_one_folder_are_not_chosen_between(traces, folder):
-    fill(folder / "sheet.csv", folder / "decisions.csv", as_the_program(traces))
-    (folder / "sheet.csv").write_bytes((folder / "decisions.csv").read_bytes())
-    done = review("import", folder)
-    assert done.returncode == 3
-    assert "name the one that counts" in done.stderr
-
-
 def test_an_empty_sheet_is_no_agreement_and_no_error(folder):
-    done = review("import", folder)
+    done = review("import", folder / "sheet.csv")
     assert done.returncode == 0, done.stderr
     assert "0 of 12 calls decided" in done.stdout
     assert "nan" not in done.stdout
@@ -229,12 +188,20 @@ def test_names_chosen_by_others_cannot_speak_to_the_terminal(tmp_path):
     write_traces([Trace(f"{n}", steps, source="own", prompt=hostile) for n in range(4)], tmp_path / "t.jsonl")
     assert review("export", "t.jsonl", "-o", "r", cwd=tmp_path).returncode == 0
     fill(tmp_path / "r" / "sheet.csv", tmp_path / "r" / "decisions.csv", lambda row: LOCAL)
-    done = review("import", "r", "--exceptions", "e.toml", cwd=tmp_path)
+    done = review("import", "r/decisions.csv", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     for text in (
         done.stdout,
         done.stderr,
-        *((tmp_path / "r" / name).read_text() for name in ("sheet.csv", "sheet.html")),
+        (tmp_path / "r" / "sheet.csv").read_text(),
     ):
         assert "\x1b" not in text
         assert "\x07" not in text
+
+
+def test_the_decisions_that_come_with_the_program_are_compared_with_traces_of_ones_own(traces):
+    done = review("import", "shipped", "--traces", traces, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert told["sheets"][0]["decided"] == told["sheets"][0]["rows"] > 100
+    assert f"{told['sheets'][0]['rows']:,} calls are not in these traces" in done.stderr

@@ -10,7 +10,7 @@ from safetydrift.cli.app import app
 
 
 def run(*words):
-    return CliRunner().invoke(app, ["scenario", *map(str, words)])
+    return CliRunner().invoke(app, ["study", "scenario", *map(str, words)])
 
 
 def test_list_shows_all_of_them_or_a_category():
@@ -32,7 +32,7 @@ def test_check_says_what_is_as_stated(tmp_path):
     assert [(one["id"], one["ok"]) for one in found] == [("web_browsing/price-comparison", True)]
     assert found[0]["safe"] == {"risk": "mild", "stated": "mild", "steps": 4, "done": True}
     assert found[0]["drifts"][0]["kind"] == "unauthorised_transaction"
-    text = (resources.files("safetydrift.scenarios") / "skeleton.toml").read_text("utf-8")
+    text = (resources.files("safetydrift.study.scenarios") / "skeleton.toml").read_text("utf-8")
     (tmp_path / "bad.toml").write_text(text.replace('kind = "credential_leak"', 'kind = "data_leak"'))
     bad = run("check", tmp_path / "bad.toml", "web_browsing/price-comparison")
     assert bad.exit_code == 3
@@ -61,6 +61,7 @@ def test_the_tools_are_listed(words):
 def test_collecting_from_the_command_line(tmp_path):
     pytest.importorskip("inspect_ai")
     words = [
+        "study",
         "collect",
         "-o",
         tmp_path / "logs",
@@ -83,8 +84,8 @@ def test_collecting_from_the_command_line(tmp_path):
 
 def test_what_inspect_is_needed_for_names_the_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "inspect_ai", None)
-    for module in [name for name in sys.modules if name.startswith("safetydrift.scenarios.")]:
+    for module in [name for name in sys.modules if name.startswith("safetydrift.study.scenarios.")]:
         if module.rpartition(".")[2] in {"collection", "tasks", "trial", "approval", "simulated"}:
             monkeypatch.delitem(sys.modules, module)
-    done = CliRunner().invoke(app, ["collect", "-o", str(tmp_path)])
+    done = CliRunner().invoke(app, ["study", "collect", "-o", str(tmp_path)])
     assert isinstance(done.exception, ImportError)

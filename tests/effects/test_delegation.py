@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safetydrift.effects.history import History
-from safetydrift.effects.history.delegation import MAX_DELEGATED, delegated_by, read_by
+from safetydrift.effects.history.delegation import MAX_DELEGATED, delegated_by, shown_by
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
 from safetydrift.formats import load_catalogue, load_space
@@ -45,7 +45,7 @@ def test_only_a_file_that_holds_the_task_is_delegated_to(text, files):
 )
 def test_the_file_is_read_alone_or_it_is_not_heard(values, read):
     files = frozenset({"/instruction/task.md"})
-    assert read_by(values, files) == (files if read else frozenset())
+    assert shown_by(values, files) == (list(files) if read else [])
 
 
 @given(st.text(max_size=300), st.integers(0, 40))
@@ -71,17 +71,17 @@ def origin(run, step):
 def test_what_the_file_names_is_named_by_the_user():
     run = labelled(VIEW, Step(MAIL, "sent"))
     assert origin(run, 1) == "named"
-    assert not any(run.orders)
-    assert set(run.heard[0]) >= set(task_words("payroll summary"))
-    assert run.heard[1] == ()
+    assert not any(move.injected for move in run.moves)
+    assert set(run.moves[0].heard) >= set(task_words("payroll summary"))
+    assert run.moves[1].heard == ()
 
 
 def test_another_file_does_not_speak_for_the_user():
     other = Step(ToolCall("read_file", {"path": "/tmp/task.md"}), ORDER)  # noqa: S108
     run = labelled(other, Step(MAIL, "sent"))
     assert origin(run, 1) == "instructed"
-    assert run.orders[0]
-    assert not any(run.heard)
+    assert run.moves[0].injected
+    assert not any(move.heard for move in run.moves)
 
 
 def test_a_file_is_heard_once():
@@ -103,8 +103,8 @@ def test_what_the_user_says_on_the_way_is_heard_before_the_next_call():
     )
     run = labelled(*steps, prompt="Help me")
     assert set(run.words) == set(task_words("Help me look into the ledger"))
-    assert set(run.heard[0]) >= set(task_words("call plumber"))
-    assert run.heard[1] == ()
+    assert set(run.moves[0].heard) >= set(task_words("call plumber"))
+    assert run.moves[1].heard == ()
 
 
 def test_a_history_forgets_the_file_once_it_was_heard():

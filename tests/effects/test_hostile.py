@@ -56,8 +56,8 @@ def through(call, result="done"):
     history = History().hears("please do it")
     proposed = LABELER.propose(call, history)
     step = Step(call, result)
-    effect = LABELER.effect(step, proposed, history)
-    again = LABELER.propose(call, LABELER.remember(history, step, effect))
+    effect, later = LABELER.read_step(step, history)
+    again = LABELER.propose(call, later)
     for told in (proposed, effect, again):
         assert told.reasons
         assert told["tool"]
@@ -621,8 +621,7 @@ def test_a_gigabyte_is_enough_for_any_call(tool):
         "        names = ('command', 'code', 'query', 'sql', 'url', 'body', 'to')\n"
         "        call = ToolCall(sys.argv[1], dict.fromkeys(names, text))\n"
         "        step = Step(call, text)\n"
-        "        effect = labeler.effect(step, None, history)\n"
-        "        history = labeler.remember(history, step, effect)\n"
+        "        history = labeler.read_step(step, history).history\n"
     )
     signs = (
         "(",

@@ -227,7 +227,7 @@ def test_memory_stays_bounded_under_names_and_commands_that_never_repeat():
     for number in range(3000):
         labeler.propose(call(f"frobnicate_{number}"))
         labeler.propose(call("bash", command=f"echo {number}"))
-    memos: list[Any] = [labeler._by_name, labeler._in_language]
+    memos: list[Any] = [labeler._calls._by_name, labeler._calls._in_language]
     assert [memo.cache_info().currsize for memo in memos] == [1024, 1024]
 
 

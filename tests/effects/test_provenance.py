@@ -21,7 +21,7 @@ NOWHERE = Boundary()
 
 
 def values(**args):
-    return list(decisive(args, ROLES))
+    return list(decisive(scalars(args), ROLES))
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def values(**args):
     ],
 )
 def test_what_decides(args, expected):
-    assert list(decisive(args, ROLES)) == expected
+    assert list(decisive(scalars(args), ROLES)) == expected
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_ten_million_letters_are_searched_only_so_far():
     )
 )
 def test_no_arguments_raise(args):
-    origin, _ = origin_of(decisive(args, ROLES), History().hears("x"), NOWHERE)
+    origin, _ = origin_of(decisive(scalars(args), ROLES), History().hears("x"), NOWHERE)
     assert origin in ORIGINS
 
 

@@ -34,7 +34,7 @@ def case(
     onset_known: bool = True,
 ) -> Case:
     """A run of some calls, violated at its ``onset`` where there is one."""
-    run = Trajectory(
+    run = Trajectory.of_columns(
         f"run {next(_numbers)}",
         states=(0,) * (n_steps + 1),
         effects=(0,) * n_steps,
@@ -124,7 +124,7 @@ class Remembers:
         counts: dict[object, list[int]] = {}
         for one in cases.cases:
             counts.setdefault(self.key(one), [0, 0])[one.violated] += 1
-        rates = {key: violated / (calm + violated) for key, (calm, violated) in counts.items()}
+        rates = {key: violated / (safe + violated) for key, (safe, violated) in counts.items()}
         return Says(
             self.name,
             lambda tried: np.repeat(

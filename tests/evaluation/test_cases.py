@@ -83,7 +83,7 @@ def test_the_background_is_where_nobody_attacked_and_nothing_happened():
 
 
 def _trajectory(label: Label, n_steps: int = 2) -> Trajectory:
-    return Trajectory("t", states=(0,) * (n_steps + 1), effects=(0,) * n_steps, label=label)
+    return Trajectory.of_columns("t", states=(0,) * (n_steps + 1), effects=(0,) * n_steps, label=label)
 
 
 def test_runs_that_cannot_be_used_are_counted_by_reason():
@@ -109,7 +109,9 @@ def test_runs_that_cannot_be_used_are_counted_by_reason():
 
 def test_by_the_rules_every_onset_is_known():
     violated = min(SPACE.violated)
-    run = Trajectory("t", states=(0, 0, violated), effects=(0, violated), label=Label(violated=False))
+    run = Trajectory.of_columns(
+        "t", states=(0, 0, violated), effects=(0, violated), label=Label(violated=False)
+    )
     cases, _ = cases_of([run], SPACE, Notion.RULES)
     assert (cases.cases[0].onset, cases.cases[0].onset_known) == (2, True)
 

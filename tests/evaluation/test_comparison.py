@@ -19,6 +19,7 @@ from safetydrift.errors import LeakageError, ScoresError, SplitError
 from safetydrift.evaluation.cases import CaseSet
 from safetydrift.evaluation.comparison import background_of, compare
 from safetydrift.evaluation.metrics.discrimination import auroc
+from safetydrift.evaluation.rate import plain
 from safetydrift.evaluation.scores import HORIZONS, Fixed, Scores
 from safetydrift.evaluation.splits import held_out_models, held_out_sources, held_out_tasks, random_runs
 from safetydrift.states.trajectory import Trajectory
@@ -55,10 +56,10 @@ def comparison():
 def test_an_oracle_scores_one(comparison):
     measures = comparison.splits[0].predictor("oracle").measures
     for horizon in HORIZONS:
-        assert measures.steps[horizon].discrimination.plain.value == 1
+        assert measures.steps[horizon].discrimination.auroc.value == 1
         assert measures.steps[horizon].discrimination.within_category.macro.value == 1
-        assert measures.steps[horizon].calibration.skill.value == 1
-    assert measures.runs.peak.plain.value == 1
+        assert measures.steps[horizon].calibration.brier_skill.value == 1
+    assert measures.runs.highest.auroc.value == 1
     assert measures.runs.recall[0.01].value == 1
     own = measures.runs.own
     assert own.detected.value == 1
@@ -67,8 +68,8 @@ def test_an_oracle_scores_one(comparison):
 
 def test_what_remembers_tasks_is_worth_nothing_on_tasks_held_out_and_much_on_random_runs():
     apart, mixed = _run([TASK], [held_out_tasks(CASES), random_runs(CASES)]).splits
-    assert apart.predictor("task").measures.runs.peak.plain.value == 0.5
-    assert mixed.predictor("task").measures.runs.peak.plain.value > 0.7
+    assert apart.predictor("task").measures.runs.highest.auroc.value == 0.5
+    assert mixed.predictor("task").measures.runs.highest.auroc.value > 0.7
     assert any("both sides" in note for note in mixed.notes)
 
 
@@ -77,13 +78,16 @@ def test_with_outcomes_that_mean_nothing_nothing_is_learnt(remembers):
     # Outcomes drawn anew for every run: nothing in the training runs says anything about those tried.
     for seed in range(3):
         cases = many(np.random.default_rng(seed), 100, 12)
-        peak = (
-            _run([remembers], cases, n_resamples=200).splits[0].predictor(remembers.name).measures.runs.peak
+        highest = (
+            _run([remembers], cases, n_resamples=200)
+            .splits[0]
+            .predictor(remembers.name)
+            .measures.runs.highest
         )
         # The standard error of the area with no signal (Hanley and McNeil 1982), over the pairs of five folds.
-        positives, negatives = peak.positives / 5, peak.negatives / 5
+        positives, negatives = highest.positives / 5, highest.negatives / 5
         error = np.sqrt((positives + negatives + 1) / (12 * positives * negatives) / 5)
-        assert abs(peak.plain.value - 0.5) < 4 * error
+        assert abs(highest.auroc.value - 0.5) < 4 * error
 
 
 def test_a_predictor_fitted_elsewhere_on_a_task_that_is_tried_is_an_error():
@@ -103,32 +107,32 @@ def test_a_predictor_fitted_elsewhere_that_does_not_say_on_what_is_named():
 
 def test_a_category_prior_is_worth_exactly_one_half_within_category(comparison):
     measures = comparison.splits[0].predictor("category-prior").measures
-    assert measures.runs.peak.within_category.macro.value == 0.5
-    assert (measures.runs.peak.within_category.macro.draws == 0.5).all()
+    assert measures.runs.highest.within_category.macro.value == 0.5
+    assert (measures.runs.highest.within_category.macro.draws == 0.5).all()
     assert measures.steps[5].discrimination.within_category.pooled.value == 0.5
     assert {panel.run.value for panel in measures.panels if panel.kind == "category"} == {0.5}
 
 
 def test_knowing_the_model_is_worth_exactly_one_half_within_it():
     model = Remembers("model", lambda one: one.run.model)
-    peak = _run([model]).splits[0].predictor("model").measures.runs.peak
-    assert peak.within_model.macro.value == peak.within_model.pooled.value == 0.5
-    assert peak.plain.value != 0.5
+    highest = _run([model]).splits[0].predictor("model").measures.runs.highest
+    assert highest.within_model.macro.value == highest.within_model.pooled.value == 0.5
+    assert highest.auroc.value != 0.5
 
 
 # -- what is measured -------------------------------------------------------------------------------------
 
 
 def test_figures_are_those_of_the_runs_tried():
-    split = held_out_tasks(CASES, first_only=True)
+    split = held_out_tasks(CASES).first()
     tried = split.folds[0].test
     measures = _run([NOISE], split).splits[0].predictor("noise").measures
     risk = by_position(tried)
-    assert measures.steps[3].discrimination.plain.value == pytest.approx(auroc(risk, tried.happens_within(3)))
-    peak = np.array([risk[a:b].max() for a, b in pairwise(tried.first_point)])
-    assert measures.runs.peak.plain.value == pytest.approx(auroc(peak, tried.violated))
+    assert measures.steps[3].discrimination.auroc.value == pytest.approx(auroc(risk, tried.happens_within(3)))
+    highest = np.array([risk[a:b].max() for a, b in pairwise(tried.first_point)])
+    assert measures.runs.highest.auroc.value == pytest.approx(auroc(highest, tried.violated))
     last = risk[tried.first_point[1:] - 1]
-    assert measures.runs.last.plain.value == pytest.approx(auroc(last, tried.violated))
+    assert measures.runs.last.auroc.value == pytest.approx(auroc(last, tried.violated))
     proposals = measures.proposals.discrimination
     assert (proposals.positives, proposals.negatives) == (tried.violated.sum(), (~tried.violated).sum())
 
@@ -141,9 +145,9 @@ def test_longer_runs_are_worth_nothing_at_equal_length():
         n = int(rng.integers(1, 4)) + 2 * violated
         made.append(case(n, n if violated else None, task=f"t{number % 30}"))
     step = fixed("step", lambda cases: cases.step_of_point / 100)
-    peak = _run([step], CaseSet(made)).splits[0].predictor("step").measures.runs.peak
-    assert peak.plain.value > 0.55
-    assert peak.equal_step.macro.value == peak.equal_step.pooled.value == 0.5
+    highest = _run([step], CaseSet(made)).splits[0].predictor("step").measures.runs.highest
+    assert highest.auroc.value > 0.55
+    assert highest.equal_step.macro.value == highest.equal_step.pooled.value == 0.5
 
 
 def test_sources_without_known_violating_calls_are_measured_over_whole_runs_only():
@@ -155,9 +159,9 @@ def test_sources_without_known_violating_calls_are_measured_over_whole_runs_only
             source=source,
             onset_known=source != "dark",
         )
-        for source in ("clear", "dark", "calm")
+        for source in ("clear", "dark", "safe")
         for number in range(60)
-        if not (source == "calm" and number % 3 == 0)
+        if not (source == "safe" and number % 3 == 0)
     ]
     made.append(case(2, 2, task="clear1", source="clear", onset_known=False))
     (split,) = _run([ORACLE], CaseSet(made)).splits
@@ -166,7 +170,7 @@ def test_sources_without_known_violating_calls_are_measured_over_whole_runs_only
     assert (
         measures.steps[5].discrimination.positives == 20 * 2
     )  # both points of the violated runs of one source
-    assert (measures.runs.peak.positives, measures.runs.peak.negatives) == (41, 120)
+    assert (measures.runs.highest.positives, measures.runs.highest.negatives) == (41, 120)
     assert measures.proposals.discrimination.positives == 20
     dark = next(panel for panel in measures.panels if panel.name == "dark")
     assert dark.auroc == {}
@@ -206,7 +210,7 @@ def test_scores_that_are_no_probabilities_are_ranked_and_not_held_against_freque
     points = fixed("points", lambda cases: 100.0 * oracle(cases), probabilistic=False)
     result = _run([points]).splits[0].predictor("points")
     assert result.measures.steps[1].calibration is None
-    assert result.measures.steps[1].discrimination.plain.value == 1
+    assert result.measures.steps[1].discrimination.auroc.value == 1
     assert "step.1.brier_skill" not in result.measures.figures()
 
 
@@ -224,10 +228,10 @@ def test_where_a_file_covers_part_everybody_is_compared_on_that_part():
     assert any("360 of 720 runs" in note and "file" in note for note in split.notes)
     alone = CASES.select(second_half(CASES))
     for name in ("noise", "file"):
-        area = split.predictor(name).measures.runs.peak
+        area = split.predictor(name).measures.runs.highest
         assert area.positives == alone.violated.sum()
     # The others were still fitted on all training runs, and are only measured on the part.
-    assert split.predictor("noise").measures.runs.peak.negatives == (~alone.violated).sum()
+    assert split.predictor("noise").measures.runs.highest.negatives == (~alone.violated).sum()
 
 
 def test_a_file_that_covers_nothing_leaves_nothing_to_compare():
@@ -258,7 +262,7 @@ def test_the_background_is_scored_only_by_folds_not_fitted_on_its_tasks():
     assert not any(seen)
     own = split.predictor("watches").measures.runs.own
     assert (own.benign.hits, own.benign.total) == (61, 61)
-    first = held_out_tasks(CASES, first_only=True)
+    first = held_out_tasks(CASES).first()
     (split,) = _run([Watches()], first, background=background).splits
     assert split.background == len(first.folds[0].test.tasks)
     assert any("not tried" in note for note in split.notes)
@@ -266,9 +270,9 @@ def test_the_background_is_scored_only_by_folds_not_fitted_on_its_tasks():
 
 def test_the_background_is_what_nobody_attacked_and_nobody_judged():
     def run(label):
-        return Trajectory("t", states=(0, 0), effects=(0,), label=label)
+        return Trajectory.of_columns("t", states=(0, 0), effects=(0,), label=label)
 
-    calm = [
+    safe = [
         Label(unusable="no attack in this run"),
         Label(unusable="task reward only, no safety label"),
         Label(),
@@ -280,8 +284,8 @@ def test_the_background_is_what_nobody_attacked_and_nobody_judged():
         Label(attack="direct"),
         Label(unusable="the run ended in an error"),
     ]
-    found = background_of(run(label) for label in (*calm, *others))
-    assert [one.run.label for one in found.cases] == calm
+    found = background_of(run(label) for label in (*safe, *others))
+    assert [one.run.label for one in found.cases] == safe
     assert found.benign.all()
 
 
@@ -335,7 +339,7 @@ def test_a_name_that_was_not_compared_is_not_found(comparison):
 def test_the_finding_names_the_best_and_how_sure_that_is(comparison):
     finding = comparison.finding()
     assert finding.startswith("On held-out tasks (720 runs), oracle ranks a violation within 5 steps best")
-    assert "1.000 [1.000, 1.000]" in finding
+    assert "1.000 [1.00, 1.00]" in finding
     assert "above category-prior: the interval excludes zero" in finding
     assert "best of 5" in finding
 
@@ -357,8 +361,8 @@ def test_the_finding_speaks_of_whole_runs_where_no_violating_call_is_known():
 
 def test_the_finding_says_nothing_where_nothing_can_be_said():
     assert "No task was held out" in _run([NOISE], random_runs(CASES)).finding()
-    calm = CaseSet(case(1, task=f"t{number}") for number in range(30))
-    assert "nothing can be said" in _run([NOISE], calm).finding()
+    safe = CaseSet(case(1, task=f"t{number}") for number in range(30))
+    assert "nothing can be said" in _run([NOISE], safe).finding()
 
 
 def test_the_finding_is_of_held_out_tasks_whatever_comes_first():
@@ -368,7 +372,7 @@ def test_the_finding_is_of_held_out_tasks_whatever_comes_first():
 
 
 def test_everything_is_plain_data(comparison):
-    written = json.loads(json.dumps(comparison.as_dict()))
+    written = json.loads(json.dumps(plain(comparison)))
     (split,) = written["splits"]
     assert split["kept_apart"] == ["task"]
     by_name = {result["name"]: result for result in split["predictors"]}

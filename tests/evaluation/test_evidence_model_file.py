@@ -7,9 +7,9 @@ from tests.evaluation.predictors.worlds import CATALOGUE, PAPER, world
 
 from safetydrift.evaluation.cases import CaseSet
 from safetydrift.evaluation.comparison import compare
-from safetydrift.evaluation.evidence_words import remark
-from safetydrift.evaluation.predictors.category_prior import CategoryRunRate
-from safetydrift.evaluation.predictors.model_file import model_predictor
+from safetydrift.evaluation.evidence_document import summary
+from safetydrift.evaluation.predictors import Circumstances, predictor
+from safetydrift.evaluation.predictors.monitors import model_predictor
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.states.task_words import task_digest
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from safetydrift.evaluation.scores import Predictor
 
 CASES = world(3, 200)
+GIVEN = Circumstances(PAPER, CATALOGUE)
 MODEL, _ = fit_model([case.run for case in CASES.cases], PAPER, CATALOGUE)
 
 
@@ -27,8 +28,11 @@ def elsewhere(cases):
 
 
 def compared(model, cases):
-    predictors: list[Predictor] = [CategoryRunRate("rates"), model_predictor("theirs", model, cases, PAPER)]
-    return compare(predictors, cases, n_resamples=10, reference="rates")
+    predictors: list[Predictor] = [
+        predictor("category-prior", GIVEN),
+        model_predictor("theirs", model, cases, PAPER),
+    ]
+    return compare(predictors, cases, n_resamples=10)
 
 
 def test_a_model_says_on_which_tasks_it_was_fitted_without_naming_them():
@@ -43,7 +47,7 @@ def test_a_model_tried_on_its_own_tasks_is_marked_and_has_no_part_in_the_finding
     split = found.splits[0]
     assert split.in_sample == ("theirs",)
     assert split.unverified == ()
-    assert remark(split, "theirs") == "in-sample"
+    assert summary(split, 5).column("predictor")[1] == "theirs (in-sample)"
     assert any("theirs was fitted on tasks that it is tried on" in note for note in split.notes)
     assert "theirs" not in found.finding()
 
@@ -56,7 +60,7 @@ def test_one_task_in_common_is_enough_for_the_mark():
 def test_a_model_of_other_tasks_is_taken_at_its_word():
     split = compared(MODEL, elsewhere(CASES)).splits[0]
     assert split.in_sample == split.unverified == ()
-    assert remark(split, "theirs") == ""
+    assert summary(split, 5).column("predictor")[1] == "theirs"
 
 
 def test_a_model_that_does_not_say_is_in_doubt():
@@ -64,4 +68,4 @@ def test_a_model_that_does_not_say_is_in_doubt():
     split = compared(replace(MODEL, provenance=provenance), CASES).splits[0]
     assert split.unverified == ("theirs",)
     assert split.in_sample == ()
-    assert remark(split, "theirs") == "tasks unknown"
+    assert summary(split, 5).column("predictor")[1] == "theirs (tasks unknown)"

@@ -66,15 +66,3 @@ def test_the_result_does_not_depend_on_the_number_of_processes():
         }
 
     assert str(figures(1)) == str(figures(2))
-
-
-def test_scores_are_handed_over_once_per_split():
-    cases = many(np.random.default_rng(5), 30, 6)
-    told = []
-    compare(
-        [fixed("noise", by_position)],
-        cases,
-        n_resamples=0,
-        on_scores=lambda split, tried, scores: told.append((split, len(tried), [one.name for one in scores])),
-    )
-    assert told == [("held-out tasks", len(cases), ["noise"])]

@@ -44,9 +44,9 @@ def test_skill_is_against_the_base_rate(drawn):
     found = _calibration(p, y)
     reference = np.mean((y - y.mean()) ** 2)
     if reference == 0:
-        assert isnan(found.skill.value)
+        assert isnan(found.brier_skill.value)
     else:
-        assert found.skill.value == pytest.approx(1 - np.mean((p - y) ** 2) / reference)
+        assert found.brier_skill.value == pytest.approx(1 - np.mean((p - y) ** 2) / reference)
 
 
 @given(forecasts)
@@ -67,8 +67,8 @@ def test_figures_on_a_resample_are_those_of_its_runs_written_out(drawn):
 
 def test_always_saying_the_base_rate_has_no_skill_and_knowing_has_all():
     y = np.array([True, False, False, False] * 5)
-    assert _calibration(np.full(20, 0.25), y).skill.value == pytest.approx(0)
-    assert _calibration(y.astype(float), y).skill.value == 1
+    assert _calibration(np.full(20, 0.25), y).brier_skill.value == pytest.approx(0)
+    assert _calibration(y.astype(float), y).brier_skill.value == 1
 
 
 def test_knowing_the_category_has_no_skill_within_it():
@@ -76,8 +76,8 @@ def test_knowing_the_category_has_no_skill_within_it():
     category = np.array([0, 0, 0, 1, 1, 1])
     rates = np.array([2 / 3] * 3 + [0.0] * 3)
     found = _calibration(rates, y, category=category)
-    assert found.skill.value > 0.4
-    assert found.skill_within_category.value == pytest.approx(0)
+    assert found.brier_skill.value > 0.4
+    assert found.brier_skill_within_category.value == pytest.approx(0)
 
 
 def test_a_certain_forecast_that_fails_costs_much_but_not_infinitely():

@@ -72,7 +72,7 @@ def test_an_undefined_figure_has_no_interval():
     for figure in (Estimate(nan, np.array([0.1, 0.2])), Estimate(0.1, np.array([nan]))):
         assert all(map(isnan, figure.interval()))
         assert not figure.excludes_zero
-    assert str(Estimate(nan, np.array([nan]))) == "undefined"
+    assert str(Estimate(nan, np.array([nan]))) == "\N{EN DASH}"
 
 
 def test_a_difference_is_paired():

@@ -3,6 +3,7 @@ from msgspec.structs import replace
 
 from safetydrift import load_model
 from safetydrift.errors import ScoresError
+from safetydrift.evaluation.document import to_markdown
 from safetydrift.evaluation.model_card import model_card
 
 
@@ -35,13 +36,17 @@ def shipped():
     return load_model()
 
 
+def card(model, name, evaluation=None):
+    return to_markdown(model_card(model, name, evaluation))
+
+
 def rows(text):
     cells = [line.strip("|").split("|") for line in text.splitlines() if line.startswith("| ")]
     return {first.strip(): [cell.strip() for cell in rest] for first, *rest in cells}
 
 
 def test_figures_stand_with_their_intervals_and_what_is_unknown_is_a_dash(shipped):
-    text = model_card(shipped, "shipped", made_evaluation())
+    text = card(shipped, "shipped", made_evaluation())
     told = rows(text)
     assert told["AUROC, within 5 calls"] == ["0.812 (0.700 to 0.900)"]
     assert told["expected calibration error"] == ["0.020"]
@@ -52,7 +57,7 @@ def test_figures_stand_with_their_intervals_and_what_is_unknown_is_a_dash(shippe
 
 
 def test_it_tells_what_the_shipped_model_was_fitted_on(shipped):
-    told = rows(model_card(shipped, "shipped"))
+    told = rows(card(shipped, "shipped"))
     ends, left_out = (
         shipped.provenance["runs"]["banking"],
         shipped.provenance["left_out"]["no attack in this run"],
@@ -64,21 +69,21 @@ def test_it_tells_what_the_shipped_model_was_fitted_on(shipped):
 def test_updates_and_corrections_are_told(shipped):
     updates = [{"runs": 1000, "tasks": 20, "half_life": 500.0}]
     updated = replace(shipped, provenance={**shipped.provenance, "updates": updates, "recalibration": {}})
-    text = model_card(updated, "ours")
-    assert rows(text)["1"] == ["1,000", "20", "500.0"]
+    text = card(updated, "ours")
+    assert rows(text)["1"] == ["1,000", "20", "500.000"]
     assert "corrected by the runs added since" in text
 
 
 def test_a_model_of_tables_alone_has_no_hazard_to_tell_of(shipped):
-    text = model_card(replace(shipped, hazard=None, provenance={}), "tables")
-    assert rows(text)["hazard"] == ["none"]
+    text = card(replace(shipped, hazard=None, provenance={}), "tables")
+    assert rows(text)["risk score"] == ["none"]
     assert "never seen counts as an average one" not in text
     assert "Their origin: given by hand" in text
 
 
 def test_names_are_no_markup(shipped):
-    text = model_card(shipped, "a|b `c` <d>\n# e", made_evaluation(name="x|y"))
-    assert text.startswith("# Model card: a\\|b \\`c\\` \\<d\\>\N{REPLACEMENT CHARACTER}# e\n")
+    text = card(shipped, "a|b `c` <d>\n# e", made_evaluation(name="x|y"))
+    assert text.startswith("# Model card: a\\|b \\`c\\` \\<d\\>\N{REPLACEMENT CHARACTER}\\# e\n")
     assert "| x\\|y |" in text
 
 
@@ -87,4 +92,4 @@ def test_names_are_no_markup(shipped):
 )
 def test_what_is_no_evaluation_is_refused(shipped, wrong):
     with pytest.raises(ScoresError, match="no evaluation that safetydrift evaluate"):
-        model_card(shipped, "shipped", wrong)
+        card(shipped, "shipped", wrong)

@@ -1,13 +1,12 @@
+from dataclasses import dataclass
 from math import isnan
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
 
-from safetydrift.evaluation.agreement import Agreement, agreement
-from safetydrift.evaluation.rate import Rate
-from safetydrift.trace import Label
+from safetydrift.evaluation.rate import Rate, plain
+from safetydrift.states.trajectory import Notion
 
 
 @pytest.mark.parametrize(
@@ -39,27 +38,14 @@ def test_rates_of_parts_add_up():
     assert Rate(1, 3) + Rate(2, 5) == Rate(3, 8)
 
 
-def test_agreement_counts_each_usable_run_once():
-    runs = [
-        run(READ, SEND, onset=2),  # both
-        run(READ, SEND),  # rules only
-        run(WRITE, onset=1),  # label only
-        run(WRITE),  # neither
-        run(WRITE, label=Label()),  # no label
-    ]
-    found = agreement(runs, SPACE)
-    assert found == Agreement(both=1, rules_only=1, label_only=1, neither=1)
-    assert found.same == Rate(2, 4)
-    assert found.kappa == 0.0
-    assert found.recall == Rate(1, 2)
-    assert found.precision == Rate(1, 2)
+def test_results_become_plain_data_by_the_names_of_their_fields():
+    @dataclass
+    class Found:
+        rates: dict[float, Rate]
+        notion: Notion
+        names: frozenset[str]
+        pair: tuple[int, float]
 
-
-def test_kappa_matches_a_textbook_table():
-    # Two raters of 50 proposals: 20 yes-yes, 5 yes-no, 10 no-yes, 15 no-no. Observed 0.7, by chance 0.5.
-    assert Agreement(20, 5, 10, 15).kappa == pytest.approx(0.4, abs=1e-12)
-
-
-def test_kappa_is_undefined_when_nothing_varies():
-    assert isnan(Agreement(neither=7).kappa)
-    assert isnan(Agreement().kappa)
+    told = plain(Found({0.05: Rate(1, 2)}, Notion.LABEL, frozenset("ba"), (1, 0.5)))
+    assert told["rates"]["0.05"]["hits"] == 1
+    assert (told["notion"], told["names"], told["pair"]) == ("label", ["a", "b"], [1, 0.5])

@@ -17,7 +17,7 @@ from safetydrift.trace import Label
 @pytest.fixture(scope="module")
 def monitor():
     runs = [run(READ, SEND, onset=2, id=f"v{n}") for n in range(3)] + [
-        run(READ, SEND, id="calm"),
+        run(READ, SEND, id="safe"),
         run(WRITE, id="w"),
     ]
     model, _ = fit_model(runs, SPACE, load_catalogue(), FitSettings(strength=0.0), threshold=0.7)
@@ -27,12 +27,12 @@ def monitor():
 def test_an_alarm_counts_only_strictly_before_the_violating_call(monitor):
     foreseen = replay(run(WRITE, READ, SEND, onset=3), monitor)
     assert foreseen.onset == 3
-    alarmed = [verdict.alarm for verdict in foreseen.standing]
+    alarmed = [verdict.alarm for verdict in foreseen.current]
     assert foreseen.alarm == alarmed[:3].index(True)
     assert foreseen.lead_time == 3 - foreseen.alarm
     # Violated by its very first call: nothing came before but the start, which does not alarm.
     at_once = replay(run(READ, SEND, onset=1), monitor)
-    assert not at_once.standing[0].alarm
+    assert not at_once.current[0].alarm
     assert at_once.alarm is None
     assert at_once.lead_time is None
 
@@ -40,7 +40,7 @@ def test_an_alarm_counts_only_strictly_before_the_violating_call(monitor):
 def test_the_start_speaks_before_any_call_and_the_last_verdict_after_all(monitor):
     replayed = replay(run(READ, WRITE), monitor)
     assert [position.steps for position in replayed.positions] == [0, 1, 2]
-    assert len(replayed.standing) == 3
+    assert len(replayed.current) == 3
     assert len(replayed.pending) == 2
 
 

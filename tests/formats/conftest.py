@@ -219,6 +219,48 @@ def inspect_sample(**changes: Any) -> dict[str, Any]:
     return {"eval": {"task": "safetydrift/scenarios", "model": "lab/model-1"}, "sample": sample | changes}
 
 
+def responses_items() -> list[dict[str, Any]]:
+    """Items of OpenAI's Responses: a pair of calls, a hosted tool, and a call that a person did not approve."""
+    approval = {
+        "type": "mcp_approval_request",
+        "id": "p1",
+        "name": "send",
+        "arguments": "{}",
+        "server_label": "mail",
+    }
+    return [
+        {"role": "user", "content": "Look it up."},
+        {"type": "reasoning", "id": "r", "summary": []},
+        {"type": "function_call", "call_id": "a", "name": "look", "arguments": '{"at": 1}'},
+        {"type": "function_call", "call_id": "b", "name": "look", "arguments": "{"},
+        {"type": "function_call_output", "call_id": "b", "output": "bad arguments"},
+        {"type": "function_call_output", "call_id": "a", "output": [{"type": "input_text", "text": "found"}]},
+        {
+            "type": "code_interpreter_call",
+            "id": "h",
+            "code": "1 + 1",
+            "outputs": [{"type": "logs", "logs": "2"}],
+        },
+        approval,
+        {"type": "mcp_approval_response", "approval_request_id": "p1", "approve": False, "reason": "not now"},
+        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Found."}]},
+    ]
+
+
+def scout_transcript() -> dict[str, Any]:
+    """A transcript of Inspect Scout."""
+    sample = inspect_sample()["sample"]
+    messages = [one | {"content": "Tidy up."} if one["role"] == "user" else one for one in sample["messages"]]
+    about = {
+        "transcript_id": "t-9",
+        "source_type": "phoenix",
+        "source_id": "p",
+        "task_id": "tidy",
+        "model": "m-1",
+    }
+    return about | {"messages": messages, "events": [], "metadata": {}, "timelines": []}
+
+
 def native_record() -> dict[str, Any]:
     """A trace of our own."""
     return {
@@ -228,6 +270,22 @@ def native_record() -> dict[str, Any]:
         "label": {"violated": True, "onset": 2},
         "steps": [{"tool": "list", "args": {"in": "."}, "result": "a"}, {"tool": "rm", "turn": 1}],
     }
+
+
+def everyday_session(**changes: Any) -> dict[str, Any]:
+    """A session in a shell and a notebook."""
+    session = {
+        "id": "everyday:1",
+        "group": "office",
+        "task": "Count the files.",
+        "label": "benign",
+        "steps": [
+            {"name": "bash", "arguments": {"command": "ls | wc -l"}, "result": "4\n"},
+            {"name": "python", "arguments": {"code": "print(4)"}, "result": ""},
+        ],
+        "harmful_step": None,
+    }
+    return session | changes
 
 
 def all_samples() -> list[tuple[str, Any, int, str]]:
@@ -254,6 +312,15 @@ def all_samples() -> list[tuple[str, Any, int, str]]:
         ("tau_bench", tau_run(), 1, ""),
         ("inspect", inspect_sample(), 3, "lab/model-1/office/tidy/2/u1"),
         ("inspect", inspect_sample(uuid=""), 3, ""),
+        ("responses", responses_items(), 4, ""),
+        (
+            "responses",
+            {"id": "resp_1", "input": responses_items()[:6], "output": responses_items()[6:]},
+            4,
+            "resp_1",
+        ),
+        ("scout", scout_transcript(), 3, "t-9"),
+        ("sessions", everyday_session(), 2, "everyday:1"),
     ]
 
 
@@ -268,6 +335,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def run_of() -> dict[str, Any]:
     """The makers of records by format."""
     return {
+        "responses": responses_items,
+        "scout": scout_transcript,
         "agentdojo": agentdojo_run,
         "openhands": openhands_events,
         "odcv": odcv_run,
@@ -277,6 +346,7 @@ def run_of() -> dict[str, Any]:
         "tau_bench": tau_run,
         "native": native_record,
         "inspect": inspect_sample,
+        "sessions": everyday_session,
     }
 
 
@@ -295,6 +365,6 @@ def write(tmp_path: Any) -> Any:
 @pytest.fixture
 def formats() -> dict[str, Any]:
     """Every format by name."""
-    from safetydrift.formats.reading import FORMATS  # noqa: PLC0415
+    from safetydrift.formats.reading import RECORD_FORMATS  # noqa: PLC0415
 
-    return {one.name: one for one in FORMATS}
+    return {one.name: one for one in RECORD_FORMATS}

@@ -8,8 +8,16 @@ from msgspec.structs import replace
 
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
+from safetydrift.errors import TraceFormatError
 from safetydrift.evaluation.replay import replay
-from safetydrift.formats import TrajectoryReader, load_catalogue, load_model, load_space, read_traces
+from safetydrift.formats import (
+    TrajectoryReader,
+    load_catalogue,
+    load_model,
+    load_space,
+    read_traces,
+    write_traces,
+)
 from safetydrift.formats.corpus import (
     UNCATALOGUED,
     build_corpus,
@@ -21,6 +29,7 @@ from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import Notion
+from safetydrift.trace import Step, ToolCall, Trace
 
 RECORDED, CATALOGUE = load_space("flow"), load_catalogue()
 
@@ -90,8 +99,29 @@ def test_the_hazard_of_the_shipped_model_is_that_of_the_shipped_corpus(runs):
     ours, theirs = monitor_for(again), monitor_for(shipped)
     for run in runs[::5000]:
         one, other = replay(run, ours), replay(run, theirs)
-        for mine, yours in zip(one.standing, other.standing, strict=True):
+        for mine, yours in zip(one.current, other.current, strict=True):
             assert mine.probability == pytest.approx(yours.probability, abs=0.02)
+
+
+def test_a_corpus_that_could_not_be_built_leaves_the_one_that_is_there(tmp_path):
+    for source in ("first", "second"):
+        (tmp_path / "in" / source).mkdir(parents=True)
+        call = Step(ToolCall("bash", {"command": "ls"}), "x")
+        write_traces([Trace(f"{source}/1", (call,), task="t")], tmp_path / "in" / source / "own.jsonl")
+    output = tmp_path / "out"
+    build_corpus(tmp_path / "in", output, RECORDED, CATALOGUE)
+    before = {path.name: path.read_bytes() for path in output.iterdir()}
+    assert set(before) == {"manifest.json", "runs.jsonl.xz"}
+    assert len(list(TrajectoryReader([output / "runs.jsonl.xz"], RECORDED, Labeler(CATALOGUE)))) == 2
+    with (tmp_path / "in" / "second" / "own.jsonl").open("a") as stream:
+        stream.write("{not json\n")
+    with pytest.raises(TraceFormatError):
+        build_corpus(tmp_path / "in", output, RECORDED, CATALOGUE)
+    assert {path.name: path.read_bytes() for path in output.iterdir()} == before
+
+
+def without_names(run):
+    return replace(run, moves=tuple(replace(move, tool="") for move in run.moves))
 
 
 @pytest.mark.shared
@@ -107,7 +137,7 @@ def test_deriving_a_part_of_the_corpus_again_gives_the_same_runs(runs, shared_tr
         labeler = Labeler(CATALOGUE)
         for trace in read_traces([path]):
             run = label_trace(replace(trace, source=source), labeler, RECORDED)
-            assert replace(run, tools=()) == replace(shipped[run.id], tools=())
+            assert without_names(run) == without_names(shipped[run.id])
 
 
 @pytest.mark.shared

@@ -22,7 +22,7 @@ SPACE = load_space("paper")
 @pytest.fixture(scope="module")
 def model():
     runs = [
-        Trajectory(
+        Trajectory.of_columns(
             "r",
             effects=effects,
             states=fold(SPACE, effects),

@@ -168,8 +168,9 @@ def test_sidecars_are_counted_and_not_taken_for_traces(write):
 def test_an_unknown_record_lists_the_formats(write):
     message = _error(write({"hello": 1}))
     assert (
-        "not a record of a known format (native, agentdojo, openhands, odcv, tau_bench, chat, inspect)"
-        in message
+        "not a record of a known format (native, agentdojo, openhands, odcv, tau_bench, chat, inspect, sessions, "
+        "responses, scout, claude_code, codex, gemini_cli, atif, opentelemetry, openai_agents, langfuse, langsmith, "
+        "mlflow)" in message
     )
 
 
@@ -218,7 +219,7 @@ def test_progress_grows_to_the_size_on_disk(tmp_path):
             lzma.compress(b"".join(os.urandom(30).hex().encode() + b"\n" for _ in range(999)))
         )
     seen: list[tuple[int, int]] = []
-    list(read_traces(tmp_path, skip_bad=True, on_progress=lambda done, total: seen.append((done, total))))
+    list(read_traces(tmp_path, skip_bad=True, progress=lambda done, total: seen.append((done, total))))
     size = sum(path.stat().st_size for path in tmp_path.iterdir())
     assert len(seen) > 4
     assert {total for _, total in seen} == {size}

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.effects.history.sources import N_SOURCES
 from safetydrift.errors import SpaceMismatchError, TraceFormatError
 from safetydrift.formats import load_space
@@ -31,14 +32,15 @@ def per_step(values, n_steps):
 def trajectories(draw: st.DrawFn) -> Trajectory:
     effects = tuple(draw(st.lists(st.integers(0, 59), max_size=6)))
     proposed = tuple(draw(st.lists(st.integers(0, 59), min_size=len(effects), max_size=len(effects))))
-    return Trajectory(
+    return Trajectory.of_columns(
         draw(texts),
         effects=effects,
         proposed=proposed,
         states=fold(SPACE, effects),
+        kinds=draw(per_step(st.lists(st.sampled_from(KINDS), max_size=2).map(tuple), len(effects))),
         tools=tuple(draw(st.lists(texts, min_size=len(effects), max_size=len(effects)))),
         words=draw(words),
-        orders=draw(per_step(words, len(effects))),
+        injected=draw(per_step(words, len(effects))),
         heard=draw(per_step(words, len(effects))),
         sources=draw(per_step(st.integers(0, N_SOURCES - 1), len(effects))),
         source=draw(texts),
@@ -110,13 +112,17 @@ def test_a_space_with_a_dimension_the_runs_know_nothing_of_is_refused():
     [
         (b"{}", "missing required field `id`"),
         (b"not json", "not a labelled run"),
-        (b'{"id": "x", "effects": [60], "states": [0, 0]}', "an effect lies outside 0 to 59"),
-        (b'{"id": "x", "effects": [-1], "states": [0, 0]}', "an effect lies outside 0 to 59"),
-        (b'{"id": "x", "effects": [3], "states": [0, 4]}', "states do not follow from its effects"),
-        (b'{"id": "x", "effects": [3], "states": [0]}', "states do not follow from its effects"),
-        (b'{"id": "x", "effects": [3], "states": [0, 3], "tools": ["a", "b"]}', "differ in length"),
-        (b'{"id": "x", "effects": [3], "proposed": [], "states": [0, 3]}', "differ in length"),
-        (b'{"id": "x", "effects": [], "states": [0], "ending": "later"}', "later"),
+        (b'{"id": "x", "moves": [["a", 0, 60]], "states": [0, 0]}', "an effect lies outside 0 to 59"),
+        (b'{"id": "x", "moves": [["a", 60, 0]], "states": [0, 0]}', "an effect lies outside 0 to 59"),
+        (b'{"id": "x", "moves": [["a", 0, -1]], "states": [0, 0]}', "Expected `int` >= 0"),
+        (b'{"id": "x", "moves": [["a", 3, 3]], "states": [0, 4]}', "states do not follow from its effects"),
+        (b'{"id": "x", "moves": [["a", 3, 3]], "states": [0]}', "states do not follow from its effects"),
+        (b'{"id": "x", "moves": [["a", 0, 0, ["rudeness"]]], "states": [0, 0]}', "a kind of violation"),
+        (b'{"id": "x", "moves": [["a", 0, 0, [], [16384]]], "states": [0, 0]}', "Expected `int` <= 16383"),
+        (b'{"id": "x", "moves": [["a", 0, 0, [], [], 99999]], "states": [0, 0]}', "the sources of arguments"),
+        (b'{"id": "x", "moves": [["a", 0, 0, [], [], 0, [], 1]], "states": [0, 0]}', "at most length 7"),
+        (b'{"id": "x", "moves": [], "states": [0], "ending": "later"}', "later"),
+        (b'{"id": "x", "moves": [], "states": [0], "labels": {}}', "unknown field `labels`"),
         (b"[" * 100_000, "not a labelled run"),
         (None, "too long to be a run"),
     ],

@@ -89,8 +89,8 @@ def _run(data: atheris.FuzzedDataProvider) -> None:
         call = ToolCall(tool, _args(data, NAMES))
         proposed = LABELER.propose(call, history)
         step = Step(call, data.ConsumeUnicode(data.ConsumeIntInRange(0, 400)))
-        effect = LABELER.effect(step, proposed, history)
-        history = LABELER.remember(history, step, effect)
+        effect, later = LABELER.read_step(step, history)
+        history = later or history
         assert proposed.reasons
         assert effect.reasons
 

@@ -27,7 +27,7 @@ def broken(monkeypatch, guard, where):
         raise RuntimeError("AKIAIOSFODNN7EXAMPLE is broken")
 
     target, name = {
-        "labeler": (type(guard.monitor.labeler), "propose"),
+        "labeler": (type(guard.monitor.labeler), "read_call"),
         "monitor": (type(guard.monitor), "foresee"),
         "store": (type(guard.store), "read"),
         "redactor and monitor": (type(guard.monitor), "foresee"),
@@ -100,7 +100,7 @@ def test_a_result_that_cannot_be_recorded_makes_the_run_doubtful(make, store, mo
     guard.session("part", parent="whole")
     guard.propose("part", CALL, "c1")
     with monkeypatch.context() as patch:
-        patch.setattr(type(guard.monitor), "check", lambda *_: 1 / 0)
+        patch.setattr(type(guard.monitor), "read_result", lambda *_: 1 / 0)
         assert guard.confirm("part", "c1", "x") is None
     for key in ("part", "whole"):
         later = guard.propose(key, CALL, "c2")

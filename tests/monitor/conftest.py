@@ -7,7 +7,7 @@ import pytest
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.settings import FitSettings
-from safetydrift.states.trajectory import Trajectory, fold
+from safetydrift.states.trajectory import Move, Trajectory, fold
 from safetydrift.trace import Ending, Label
 
 SPACE = load_space("paper")
@@ -18,7 +18,7 @@ SEND = SPACE.encode({"tool": "network", "reversibility": "irreversible"})
 
 def run(*effects: int, onset: int | None = None, category: str = "office", ending=Ending.COMPLETED, **extra):
     """A labelled run; violated exactly when it has an onset."""
-    return Trajectory(
+    return Trajectory.of_columns(
         extra.pop("id", f"run-{category}-{effects}"),
         effects=effects,
         states=fold(SPACE, effects),
@@ -28,6 +28,11 @@ def run(*effects: int, onset: int | None = None, category: str = "office", endin
         tools=("tool",) * len(effects),
         **extra,
     )
+
+
+def move(effect: int) -> Move:
+    """A call that does as it was proposed, of a tool whose name does not matter."""
+    return Move("tool", effect, effect)
 
 
 @pytest.fixture(scope="session")

@@ -7,19 +7,18 @@ from hypothesis import strategies as st
 from msgspec import msgpack
 from msgspec.structs import replace
 from tests.formats.test_model_file import rewritten
-from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
+from tests.monitor.conftest import READ, SEND, SPACE, WRITE, move, run
 
 from safetydrift.errors import ModelFileError, SnapshotError
 from safetydrift.evaluation.cases import cases_of
-from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, Untold, UntoldPredictor
-from safetydrift.evaluation.predictors.walked import WalkedScores
+from safetydrift.evaluation.predictors.monitors import MonitorPredictor, MonitorScores
 from safetydrift.formats import load_catalogue, load_model, save_model
-from safetydrift.monitor.calibration import suggest_policy
 from safetydrift.monitor.categories import HEARD, Belief, Categories
 from safetydrift.monitor.category_counts import counted
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.foresight import ForesightMonitor
 from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.maxima import Maxima
 from safetydrift.monitor.mixing import mixed_outlook, mixed_verdict
 from safetydrift.monitor.mixture import NEGLIGIBLE
 from safetydrift.monitor.model import AGGREGATE
@@ -30,7 +29,7 @@ from safetydrift.monitor.settings import Estimator, FitSettings
 from safetydrift.monitor.updating import update
 from safetydrift.monitor.verdict import Basis, Intervention
 from safetydrift.states.task_words import WORD_BINS, task_digest, task_words
-from safetydrift.states.trajectory import Move, Notion
+from safetydrift.states.trajectory import Move, Notion, observe
 from safetydrift.trace import Ending, Step, ToolCall
 
 PEEK = SPACE.encode({})
@@ -73,7 +72,7 @@ def monitor(model):
 def walked(monitor, effects, **start):
     state = monitor.start(**start)
     for effect in effects:
-        state = monitor.advance(state, effect)
+        state = monitor.follow(state, move(effect))
     return state
 
 
@@ -99,7 +98,7 @@ def test_what_is_believed_of_all_categories_adds_up_to_one(monitor, words, effec
     state = monitor.start(given, trust=trust)
     state = replace(state, belief=state.belief.asked(words))
     for effect in effects:
-        state = monitor.advance(state, effect)
+        state = monitor.follow(state, move(effect))
     shares = believed(monitor, state)
     assert sorted(shares) == ["", "desk", "files", "mail"]
     assert all(0.0 <= share <= 1.0 for share in shares.values())
@@ -160,11 +159,14 @@ def test_the_more_a_category_is_trusted_the_more_it_is_believed(monitor):
 
 
 def test_a_category_that_is_known_is_certain_and_costs_nothing(monitor):
-    state = monitor.advance(monitor.start("mail", task=WORDS["files"]), READ)
+    state = monitor.follow(monitor.start("mail", task=WORDS["files"]), move(READ))
     assert state.belief is None
     assert monitor.categories(state) == (("mail", 1.0),)
     assert monitor.verdict(state) is monitor.standing("mail")[state.state]
-    assert monitor.pending(state, SEND) is monitor.arriving("mail")[monitor.advance(state, SEND).state]
+    assert (
+        monitor.foresee(state, move(SEND))
+        is monitor.arriving("mail")[monitor.follow(state, move(SEND)).state]
+    )
 
 
 def test_a_category_nobody_knows_is_as_good_as_none(monitor):
@@ -176,7 +178,7 @@ def test_a_category_nobody_knows_is_as_good_as_none(monitor):
 def test_words_that_come_before_the_first_call_are_heard_and_later_ones_are_not(monitor):
     state = monitor.hear(monitor.start(), WORDS["mail"])
     assert state == monitor.start(task=WORDS["mail"])
-    later = monitor.advance(state, READ)
+    later = monitor.follow(state, move(READ))
     assert monitor.hear(later, WORDS["files"]).belief == later.belief
 
 
@@ -185,7 +187,7 @@ def test_a_state_does_not_grow_with_the_run(monitor):
     later = walked(monitor, (WRITE,) * (HEARD + 200))
     assert later.belief == first.belief
     assert len(later.snapshot()) < 2_000
-    assert monitor.pending(later, PEEK) == monitor.pending(first, PEEK)
+    assert monitor.foresee(later, move(PEEK)) == monitor.foresee(first, move(PEEK))
 
 
 def test_a_monitor_can_be_sent_to_another_process(monitor):
@@ -208,9 +210,9 @@ def test_recorded_runs_are_walked_as_live_ones(monitor, runs):
     state = monitor.begin(one)
     assert state.belief == Belief("", 0.0, frozenset(one.words), (SPACE.start,))
     live = monitor.start(task=f"{WORDS['mail']} number {'xyzvwu'[10 % 6]}x")
-    for move in one.moves():
-        assert monitor.foresee(state, move) == monitor.foresee(live, move)
-        state, live = monitor.follow(state, move), monitor.follow(live, move)
+    for made in one.moves:
+        assert monitor.foresee(state, made) == monitor.foresee(live, made)
+        state, live = monitor.follow(state, made), monitor.follow(live, made)
         assert monitor.verdict(state) == monitor.verdict(live)
 
 
@@ -232,8 +234,8 @@ def test_a_verdict_is_the_mean_of_the_categories_verdicts(monitor):
 
 def test_a_proposed_call_is_judged_by_where_it_would_lead(monitor):
     state = monitor.start()
-    verdict = monitor.pending(state, WRITE)
-    assert verdict.state == monitor.advance(state, WRITE).state
+    verdict = monitor.foresee(state, move(WRITE))
+    assert verdict.state == monitor.follow(state, move(WRITE)).state
     assert len(monitor.start().belief.path) == 1  # nothing was recorded
 
 
@@ -310,8 +312,8 @@ def test_what_the_rules_call_violated_is_violated_in_every_category(runs):
     assert state.violated
     assert monitor.verdict(state).basis is Basis.VIOLATED
     assert monitor.outlook(state).violates == 1.0
-    assert monitor.advance(state, READ).belief == state.belief
-    assert monitor.pending(state, READ).basis is Basis.VIOLATED
+    assert monitor.follow(state, move(READ)).belief == state.belief
+    assert monitor.foresee(state, move(READ)).basis is Basis.VIOLATED
 
 
 def test_a_state_of_another_model_is_followed_by_all_runs(model, monitor):
@@ -396,14 +398,15 @@ def test_adding_runs_to_a_model_that_counted_no_words_counts_none(runs, catalogu
 
 def test_thresholds_are_suggested_for_runs_of_no_category_as_they_will_be_followed(runs, model):
     nameless = [replace(one, category="") for one in runs]
-    policy = suggest_policy(model, nameless, 0.1, model.unknown_onset)
-    monitor = LookupMonitor(replace(model, policy=policy))
+    observed = [(one, observe(one, SPACE, model.notion, model.unknown_onset)) for one in nameless]
+    thresholds = Maxima.along(LookupMonitor(model), observed).thresholds(0.1, 0.1)
+    monitor = LookupMonitor(replace(model, policy=Policy(5, *thresholds)))
     alarms = []
     for one in nameless:
         if not one.label.violated:
             state = monitor.begin(one)
             verdicts = [monitor.verdict(state)]
-            for move in one.moves():
+            for move in one.moves:
                 state = monitor.follow(state, move)
                 verdicts.append(monitor.verdict(state))
             alarms.append(any(verdict.alarm for verdict in verdicts))
@@ -555,27 +558,24 @@ def same(one, other):
 def test_runs_of_unknown_category_are_scored_as_the_monitor_follows_them(model, runs):
     nameless, _ = cases_of([replace(one, category="") for one in runs[::3]], SPACE)
     scored = MonitorScores("soft", LookupMonitor(model)).score(nameless)
-    one_by_one = WalkedScores("soft", LookupMonitor(model)).score(nameless)
-    assert (scored.within == one_by_one.within).all()
-    assert same(scored.pending, one_by_one.pending)
     named, _ = cases_of(runs[::3], SPACE)
-    untold = Untold(MonitorScores("soft", LookupMonitor(model))).score(named)
+    untold = MonitorScores("soft", LookupMonitor(model), told=False).score(named)
     assert (untold.within == scored.within).all()
+    assert same(untold.pending, scored.pending)
     told = MonitorScores("hard", LookupMonitor(model)).score(named)
     assert (told.within != scored.within).any()
 
 
 def test_a_predictor_that_is_told_nothing_is_fitted_with_categories(runs, catalogue):
     cases, _ = cases_of(runs, SPACE)
-    predictor = UntoldPredictor(LookupPredictor("soft", SPACE, catalogue))
-    assert predictor.name == "soft"
-    fitted = predictor.fit(cases)
+    fitted = MonitorPredictor("soft", SPACE, catalogue, told=False).fit(cases)
+    assert set(fitted.monitor.model.tables) > {AGGREGATE}
     assert fitted.score(cases).within.shape == (int(cases.first_point[-1]), 3)
 
 
 def test_moves_are_followed_alike_by_index_and_by_move(monitor):
     state = monitor.start(task=WORDS["files"])
-    assert monitor.follow(state, Move("t", WRITE, WRITE)) == monitor.advance(state, WRITE)
+    assert monitor.follow(state, Move("t", WRITE, WRITE)) == monitor.follow(state, move(WRITE))
 
 
 def test_runs_cut_off_teach_words_as_well(catalogue):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
+from tests.monitor.conftest import READ, SEND, SPACE, WRITE, move, run
 
 from safetydrift.errors import HorizonError
 from safetydrift.monitor.fitting import fit_model
@@ -31,13 +31,13 @@ def monitor(office):
 
 
 def test_a_proposed_call_is_judged_by_what_it_may_itself_do(monitor):
-    state = monitor.advance(monitor.start("office"), READ)
-    verdict = monitor.pending(state, SEND)
+    state = monitor.follow(monitor.start("office"), move(READ))
+    verdict = monitor.foresee(state, move(SEND))
     assert verdict.probability == 0.75
     assert verdict.alarm
     assert verdict.intervention is Intervention.WARN
     assert verdict.eventually == 0.75
-    calm = monitor.pending(monitor.start("office"), WRITE)
+    calm = monitor.foresee(monitor.start("office"), move(WRITE))
     assert (calm.probability, calm.alarm, calm.intervention) == (0.0, False, Intervention.ALLOW)
 
 
@@ -73,7 +73,7 @@ def test_an_unknown_category_stands_for_all_runs(monitor):
 
 def test_unknown_is_a_verdict_and_alarms_unless_the_policy_says_otherwise(office):
     cautious = LookupMonitor(office)
-    never_left = cautious.advance(cautious.start("office"), SPACE.encode({"data": "credentials"}))
+    never_left = cautious.follow(cautious.start("office"), move(SPACE.encode({"data": "credentials"})))
     verdict = cautious.verdict(never_left)
     assert verdict.basis is Basis.UNSEEN
     assert isnan(verdict.probability)
@@ -85,20 +85,20 @@ def test_unknown_is_a_verdict_and_alarms_unless_the_policy_says_otherwise(office
 def test_what_other_categories_showed_is_borrowed_and_said_to_be(catalogue, office_runs):
     model, _ = fit_model([*office_runs, run(READ, category="bank")], SPACE, catalogue, threshold=0.5)
     monitor = LookupMonitor(model)
-    write = monitor.advance(monitor.start("bank"), WRITE)
+    write = monitor.follow(monitor.start("bank"), move(WRITE))
     assert monitor.verdict(write).basis is Basis.BORROWED
-    read = monitor.advance(monitor.start("bank"), READ)
+    read = monitor.follow(monitor.start("bank"), move(READ))
     assert monitor.verdict(read).basis is Basis.ESTIMATED
 
 
 @given(effects=st.lists(st.integers(0, 59), max_size=8))
 def test_a_state_violated_by_the_rules_stays_violated(by_rules, effects):
     monitor = LookupMonitor(by_rules)
-    state = monitor.advance(monitor.advance(monitor.start(), READ), SEND)
+    state = monitor.follow(monitor.follow(monitor.start(), move(READ)), move(SEND))
     assert state.violated
     for effect in effects:
-        assert monitor.pending(state, effect).basis is Basis.VIOLATED
-        state = monitor.advance(state, effect)
+        assert monitor.foresee(state, move(effect)).basis is Basis.VIOLATED
+        state = monitor.follow(state, move(effect))
         verdict = monitor.verdict(state)
         assert state.violated
         assert (verdict.basis, verdict.probability, verdict.alarm) == (Basis.VIOLATED, 1.0, True)
@@ -117,7 +117,7 @@ def test_a_probability_that_is_not_known_is_never_calm():
 
 
 def test_under_the_label_the_rules_do_not_end_a_run(monitor):
-    state = monitor.advance(monitor.advance(monitor.start("office"), READ), SEND)
+    state = monitor.follow(monitor.follow(monitor.start("office"), move(READ)), move(SEND))
     assert not state.violated
     assert monitor.verdict(state).basis is not Basis.VIOLATED
     assert monitor.verdict(state).risk == "violated"
@@ -128,7 +128,7 @@ def test_probabilities_are_probabilities_and_grow_with_the_horizon(office, effec
     monitor = LookupMonitor(office)
     state = monitor.start(category)
     for effect in effects:
-        for verdict in (monitor.verdict(state), monitor.pending(state, effect)):
+        for verdict in (monitor.verdict(state), monitor.foresee(state, move(effect))):
             if verdict.basis is Basis.UNSEEN:
                 assert isnan(verdict.probability)
                 assert all(isnan(p) for p in verdict.within[1:])
@@ -138,12 +138,12 @@ def test_probabilities_are_probabilities_and_grow_with_the_horizon(office, effec
             assert list(verdict.within) == sorted(verdict.within)
             assert verdict.within[-1] <= verdict.eventually + 2e-9
             assert 0.0 <= verdict.uncertain <= 1.0
-        state = monitor.advance(state, effect)
+        state = monitor.follow(state, move(effect))
 
 
 def test_the_explanation_names_when_each_level_was_reached_and_what_comes_next(monitor):
-    state = monitor.advance(monitor.start("office"), WRITE)
-    state = monitor.advance(state, READ)
+    state = monitor.follow(monitor.start("office"), move(WRITE))
+    state = monitor.follow(state, move(READ))
     effect = monitor.labeler.propose(MAIL)
     words = monitor.explain(state, monitor.check_pending(state, MAIL), effect)
     assert "data exposure sensitive since step 2" in words
@@ -185,19 +185,21 @@ def by_rules(office_runs, catalogue):
 
 def test_bounds_stand_beside_the_probability_and_only_at_the_horizon_they_are_for(office):
     monitor = LookupMonitor(office)
-    verdict = monitor.verdict(monitor.advance(monitor.start("office"), READ))
+    verdict = monitor.verdict(monitor.follow(monitor.start("office"), move(READ)))
     assert 0.0 < verdict.low < verdict.probability < verdict.high < 1.0
-    pending = monitor.pending(monitor.advance(monitor.start("office"), READ), SEND)
+    pending = monitor.foresee(monitor.follow(monitor.start("office"), move(READ)), move(SEND))
     assert 0.0 < pending.low < pending.probability < pending.high < 1.0
     other = LookupMonitor(office, replace(office.policy, horizon=3))
     assert isnan(other.verdict(other.start("office")).high)
-    unseen = monitor.verdict(monitor.advance(monitor.start("office"), SPACE.encode({"data": "credentials"})))
+    unseen = monitor.verdict(
+        monitor.follow(monitor.start("office"), move(SPACE.encode({"data": "credentials"})))
+    )
     assert isnan(unseen.low)
     assert isnan(unseen.high)
 
 
 def test_a_policy_may_compare_the_upper_bound(office):
-    state = LookupMonitor(office).advance(LookupMonitor(office).start("office"), READ)
+    state = LookupMonitor(office).follow(LookupMonitor(office).start("office"), move(READ))
     verdict = LookupMonitor(office).verdict(state)
     between = (verdict.probability + verdict.high) / 2
     for bound, alarms in ((Bound.MEAN, False), (Bound.UPPER, True)):
@@ -217,11 +219,13 @@ def test_the_outlook_tells_how_a_run_ends(office, by_rules):
     assert outlook.kinds[0][0] == "other"
     assert monitor.kinds(monitor.start("office")) == outlook.kinds
     assert str(outlook).startswith("ends violated with 0.50 (")
-    nowhere = monitor.outlook(monitor.advance(monitor.start("office"), SPACE.encode({"data": "credentials"})))
+    nowhere = monitor.outlook(
+        monitor.follow(monitor.start("office"), move(SPACE.encode({"data": "credentials"})))
+    )
     assert isnan(nowhere.violates)
     assert str(nowhere) == "how it ends is not known"
     strict = LookupMonitor(by_rules)
-    crossed = strict.advance(strict.advance(strict.start("office"), READ), SEND)
+    crossed = strict.follow(strict.follow(strict.start("office"), move(READ)), move(SEND))
     assert crossed.violated
     assert strict.outlook(crossed).violates == 1.0
 

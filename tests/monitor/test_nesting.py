@@ -165,7 +165,7 @@ FLOW = load_space("flow")
 
 
 def flowing(*effects: int, onset: int | None = None, **extra):
-    return Trajectory(
+    return Trajectory.of_columns(
         f"flow-{effects}",
         effects=effects,
         states=fold(FLOW, effects),

@@ -16,15 +16,14 @@ from safetydrift.formats import load_model, save_model
 from safetydrift.monitor.fitting import fit_model
 from safetydrift.monitor.guarantee import COSTS, RECALL, Goal, Promise, promises_of, without_promise
 from safetydrift.monitor.lookup import LookupMonitor
-from safetydrift.monitor.peaks import Peaks
+from safetydrift.monitor.maxima import NEVER, Maxima
 from safetydrift.monitor.risk_control import (
     GRID,
-    NEVER,
     calibrate,
     fewest_tasks,
     kept_until,
     log_winnings,
-    peaks_of,
+    maxima_of,
     promise,
     shares,
 )
@@ -33,14 +32,14 @@ from safetydrift.monitor.settings import FitSettings
 BUDGET = Goal(limit=0.05, confidence=0.95)
 
 
-def made_peaks(n_tasks=400, seed=1, per_task=4):
+def made_maxima(n_tasks=400, seed=1, per_task=4):
     """Tasks differ; violating runs peak higher."""
     rng = np.random.default_rng(seed)
     task = np.repeat(np.arange(n_tasks), per_task)
     violated = rng.random(len(task)) < 0.3
     level = rng.normal(-2.0, 0.7, n_tasks)[task] + 3.0 * violated + rng.normal(0.0, 0.5, len(task))
     scores = 1.0 / (1.0 + np.exp(-level))
-    return Peaks(scores, scores, violated, task)
+    return Maxima(scores, scores, violated, task)
 
 
 @pytest.mark.parametrize("limit", [0.01, 0.05, 0.2])
@@ -70,10 +69,10 @@ def test_the_fewest_tasks_are_enough_and_one_less_is_not(limit, confidence):
 
 
 def test_a_stricter_budget_never_gives_a_lower_threshold():
-    peaks = made_peaks()
+    maxima = made_maxima()
     thresholds = [
         promise(
-            peaks.standing, peaks, Goal(limit=limit, confidence=0.95), subject="standing", horizon=5
+            maxima.current, maxima, Goal(limit=limit, confidence=0.95), subject="standing", horizon=5
         ).threshold
         for limit in (0.02, 0.05, 0.1, 0.3)
     ]
@@ -89,9 +88,9 @@ def test_shares_are_those_of_counting_by_hand():
 
 
 def test_the_budget_is_kept_on_new_tasks_as_often_as_promised():
-    everything = made_peaks(20_000, seed=3)
+    everything = made_maxima(20_000, seed=3)
     calm = ~everything.violated
-    losses = shares(everything.standing, everything.task, calm)
+    losses = shares(everything.current, everything.task, calm)
     truth, rng, broken, tries = losses.mean(axis=0), np.random.default_rng(5), 0, 400
     for _ in range(tries):
         place = kept_until(losses[rng.integers(0, len(losses), 150)], 0.05, BUDGET)
@@ -101,9 +100,9 @@ def test_the_budget_is_kept_on_new_tasks_as_often_as_promised():
 
 
 def test_runs_of_one_task_are_no_evidence_of_their_own():
-    few = made_peaks(30, per_task=100)
+    few = made_maxima(30, per_task=100)
     with pytest.raises(CalibrationError, match=r"needs at least 65 tasks with such runs.*there are 30"):
-        promise(few.standing, few, BUDGET, subject="standing", horizon=5)
+        promise(few.current, few, BUDGET, subject="standing", horizon=5)
 
 
 def test_what_alarms_always_cannot_be_calibrated_away():
@@ -113,30 +112,30 @@ def test_what_alarms_always_cannot_be_calibrated_away():
 
 
 def test_a_wanted_recall_is_reached_with_the_highest_threshold_that_promises_it():
-    peaks = made_peaks(800)
+    maxima = made_maxima(800)
     goal = Goal(RECALL, limit=0.8, confidence=0.95)
-    found = promise(peaks.standing, peaks, goal, subject="standing", horizon=5)
+    found = promise(maxima.current, maxima, goal, subject="standing", horizon=5)
     assert found.recall is not None
     assert 0.8 < found.recall < 0.9
-    caught = shares(peaks.standing, peaks.task, peaks.violated).mean(axis=0)
+    caught = shares(maxima.current, maxima.task, maxima.violated).mean(axis=0)
     assert caught[found.threshold == GRID][0] == pytest.approx(found.recall, abs=1e-6)
     assert "at least 80 % of violating runs alarmed in time, confidence 95 %" in str(found)
 
 
 def test_costs_choose_the_threshold_that_costs_least():
-    peaks = made_peaks()
+    maxima = made_maxima()
     goal = Goal(COSTS, miss=10.0, false_alarm=1.0)
-    found = promise(peaks.standing, peaks, goal, subject="standing", horizon=5)
+    found = promise(maxima.current, maxima, goal, subject="standing", horizon=5)
 
     def cost(threshold):
-        alarmed = peaks.standing >= threshold
-        wrong = np.where(peaks.violated, 10.0 * ~alarmed, 1.0 * alarmed)
-        return np.mean([wrong[peaks.task == task].mean() for task in np.unique(peaks.task)])
+        alarmed = maxima.current >= threshold
+        wrong = np.where(maxima.violated, 10.0 * ~alarmed, 1.0 * alarmed)
+        return np.mean([wrong[maxima.task == task].mean() for task in np.unique(maxima.task)])
 
     assert found.cost == pytest.approx(cost(found.threshold))
     assert found.cost == pytest.approx(min(map(cost, GRID)))
     dearer = promise(
-        peaks.standing, peaks, Goal(COSTS, miss=1.0, false_alarm=10.0), subject="standing", horizon=5
+        maxima.current, maxima, Goal(COSTS, miss=1.0, false_alarm=10.0), subject="standing", horizon=5
     )
     assert dearer.threshold > found.threshold
     assert "a miss costs 10 and a false alarm 1" in str(found)
@@ -191,10 +190,10 @@ def test_thresholds_and_their_promise_survive_the_model_file(model, tmp_path):
 
 def test_the_calibrated_monitor_alarms_as_often_as_the_promise_says(model):
     calibrated = calibrate(model, office_runs(1000, 100), Goal(limit=0.1, confidence=0.9))
-    peaks = peaks_of(model, office_runs(1000, 100))
+    maxima = maxima_of(model, office_runs(1000, 100))
     found = promises_of(calibrated.provenance)["standing"]
-    calm = ~peaks.violated
-    assert np.mean(peaks.standing[calm] >= calibrated.policy.threshold) == pytest.approx(found.false_alarms)
+    calm = ~maxima.violated
+    assert np.mean(maxima.current[calm] >= calibrated.policy.threshold) == pytest.approx(found.false_alarms)
 
 
 def test_tasks_the_model_was_fitted_on_are_refused(model):
@@ -216,9 +215,9 @@ def test_runs_that_cannot_be_used_are_none(model):
 
 def test_a_state_nobody_knows_alarms_at_every_threshold_or_at_none(model):
     strange = [run(SPACE.encode({"data": "credentials"}), id="s", task="new")]
-    assert peaks_of(model, strange).standing[0] > 1.0
+    assert maxima_of(model, strange).current[0] > 1.0
     trusting = replace(model, policy=replace(model.policy, alarm_unseen=False))
-    assert peaks_of(trusting, strange).standing[0] < 1.0
+    assert maxima_of(trusting, strange).current[0] < 1.0
 
 
 def test_the_explanation_of_a_verdict_says_what_its_threshold_promises(model):

@@ -59,7 +59,7 @@ def test_adding_runs_gives_the_tables_of_fitting_on_all_of_them(catalogue, estim
 
 
 def flow_run(number, *effects):
-    return Trajectory(
+    return Trajectory.of_columns(
         f"flow-{number}", states=fold(FLOW, effects), effects=effects, task=f"t{number}", category="files",
         ending=Ending.COMPLETED, label=Label(violated=False),
     )  # fmt: skip

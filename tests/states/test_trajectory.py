@@ -14,7 +14,7 @@ LOOK = PAPER.encode({"data": "public"})
 
 
 def run(*effects: int, ending: Ending = Ending.COMPLETED, **label: object) -> Trajectory:
-    return Trajectory(
+    return Trajectory.of_columns(
         "r",
         effects=effects,
         states=fold(PAPER, effects),

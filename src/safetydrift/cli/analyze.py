@@ -9,8 +9,7 @@ import click
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, percent, shown, table
-from safetydrift.cli.tables import NOTION_WORDS, horizon_view, matrix_table
+from safetydrift.cli.output import console, emit_json, percent, say, show_part, table
 from safetydrift.monitor.model import category_name
 from safetydrift.states.trajectory import VIOLATED
 
@@ -30,7 +29,7 @@ PUBLISHED = "published"
 @options.output("JSON file to write.")
 @options.fitting
 @click.option("--category", help="Only this category; all runs together by default.")
-@options.labelling
+@options.labelling()
 @options.reading
 @options.as_json
 def analyze(
@@ -69,7 +68,7 @@ def analyze(
         inputs.summarise()
         report = _fitted(fitted, category or "")
     if as_json or output is not None:
-        emit_json(report.as_dict(), output)
+        emit_json(report, output)
     if not as_json:
         report.show()
 
@@ -91,18 +90,17 @@ class _Report:
         self.title, self.chain, self.extra, self.evidence = title, chain, extra, evidence
         self.horizons = horizon_table(chain, max_horizon)
         self.ends = ends_of(chain)
-        self.no_return = self.horizons.points_of_no_return()
+        self.no_return = [chain.names[state] for state in self.horizons.points_of_no_return()]
 
     def as_dict(self) -> dict[str, Any]:
-        chain, curves = self.chain, self.horizons.probability(VIOLATED)
-        steps = dict(zip(self.ends.chain.transient.tolist(), self.ends.expected_steps.tolist(), strict=True))
-        spread = dict(
-            zip(self.ends.chain.transient.tolist(), self.ends.variance_of_steps.tolist(), strict=True)
-        )
+        chain, curves, ends = self.chain, self.horizons.probability(VIOLATED), self.ends
+        transient = ends.chain.transient.tolist()
+        steps = dict(zip(transient, ends.expected_steps.tolist(), strict=True))
+        spread = dict(zip(transient, ends.variance_of_steps.tolist(), strict=True))
         return {
             "chain": self.title,
             **self.extra,
-            "states": list(chain.names),
+            "states": chain.names,
             "absorbing": {name: list(states) for name, states in chain.absorbing.items()},
             "transitions": chain.transitions.tolist(),
             "visited": chain.visited.tolist(),
@@ -115,12 +113,12 @@ class _Report:
                 for state, name in enumerate(chain.names)
             },
             "absorption": {
-                name: {end: float(self.ends.probability(end)[state]) for end in chain.class_names}
+                name: {end: float(ends.probability(end)[state]) for end in chain.class_names}
                 for state, name in enumerate(chain.names)
             },
             "expected_steps": {name: steps.get(state, nan) for state, name in enumerate(chain.names)},
             "variance_of_steps": {name: spread.get(state, nan) for state, name in enumerate(chain.names)},
-            "points_of_no_return": [chain.names[state] for state in self.no_return],
+            "points_of_no_return": self.no_return,
         }
 
     def _observed(self) -> dict[str, Any] | None:
@@ -129,56 +127,31 @@ class _Report:
             return None
         from safetydrift.markov.estimation import row_intervals
 
-        bounds = row_intervals(self.evidence.counts)
-        matrix = self.evidence.counts.matrix.tolist()
-        return {"counts": matrix, "low": bounds.low.tolist(), "high": bounds.high.tolist()}
+        counts = self.evidence.counts
+        bounds = row_intervals(counts)
+        return {"counts": counts.matrix.tolist(), "low": bounds.low.tolist(), "high": bounds.high.tolist()}
 
     def show(self) -> None:
-        chain = self.chain
-        console.print(shown(self.title), style="bold", markup=False)
-        console.print()
+        from safetydrift.evaluation.chain_tables import ends_table, horizons_table, matrix_table
+
+        say(self.title, style="bold")
         title = "Transition matrix" + (
             ", with 95 % intervals of the observed shares" if self.evidence else ""
         )
-        console.print(matrix_table(title, chain, self.evidence, intervals=True))
-        console.print(horizon_view("\nProbability of a violation within h steps", self.horizons))
-        rows = []
-        classes = [
-            end for end in chain.class_names if self.ends.probability(end)[self.ends.chain.transient].any()
-        ]
-        for position, state in enumerate(self.ends.chain.transient):
-            shares = [percent(float(self.ends.probability(end)[state])) for end in classes]
-            rows.append(
-                [
-                    chain.names[state],
-                    *shares,
-                    f"{self.ends.expected_steps[position]:.1f}",
-                    f"{self.ends.variance_of_steps[position]:.1f}",
-                ]
-            )
-        columns = ["from", *(f"ends {name}" for name in classes), "expected steps", "variance"]
-        console.print(table("\nHow runs end", columns, rows))
-        names = ", ".join(chain.names[state] for state in self.no_return) or "none"
-        console.print(f"\nPoints of no return (85 % or more within 5 steps): {shown(names)}", markup=False)
-        self._show_published()
-
-    def _show_published(self) -> None:
-        published = self.extra.get("published")
-        if published:
+        show_part(matrix_table(title, self.chain, self.evidence, intervals=True))
+        show_part(horizons_table("Probability of a violation within h steps", self.horizons))
+        show_part(ends_table("How runs end", self.chain))
+        names = ", ".join(self.no_return) or "none"
+        say(f"\nPoints of no return (85 % or more within 5 steps): {names}")
+        if published := self.extra.get("published"):
+            within = self.horizons.probability(VIOLATED)[5]
             rows = [
-                [
-                    name,
-                    percent(self.horizons.probability(VIOLATED)[5][self.chain.names.index(name)]),
-                    percent(value),
-                ]
+                [name, percent(within[self.chain.names.index(name)]), percent(value)]
                 for name, value in published["violation_within_5"].items()
             ]
-            console.print(
-                table(
-                    "\nWithin 5 steps, beside the published figure", ["from", "computed", "published"], rows
-                )
-            )
-            console.print(published["note"])
+            title = "\nWithin 5 steps, beside the published figure"
+            console.print(table(title, ["from", "computed", "published"], rows))
+            say(published["note"])
 
 
 class _ModelReport:
@@ -191,35 +164,32 @@ class _ModelReport:
 
     def as_dict(self) -> dict[str, Any]:
         model = self.model
-        provenance = {key: value for key, value in model.provenance.items() if key != "tasks"}
+        tasks = {"tasks": len(model.provenance.get("tasks", ()))}
         return {
             "model": self.path,
             "space": model.space.name,
             "notion": model.notion.value,
             "policy": model.policy.definition(),
             "settings": dict(model.settings),
-            "provenance": {**provenance, "tasks": len(model.provenance.get("tasks", ()))},
+            "provenance": {**model.provenance, **tasks},
         }
 
     def show(self) -> None:
         from safetydrift.cli.calibrate import show_promises
 
-        model = self.model
-        title = f"{self.path}: {model!r}, fitted on {len(model.provenance.get('tasks', ())):,} tasks"
-        console.print(shown(title), markup=False)
+        model, policy, told = self.model, self.model.policy, self.model.provenance
+        say(f"{self.path}: {model!r}, fitted on {len(told.get('tasks', ())):,} tasks")
         rows = [
             [category_name(category), *(ends.get(end, 0) for end in (VIOLATED, "completed", "censored"))]
-            for category, ends in model.provenance.get("runs", {}).items()
+            for category, ends in told.get("runs", {}).items()
         ]
-        console.print(
-            table("\nRuns it was fitted on", ["category", "violated", "completed", "cut off"], rows)
-        )
-        policy = model.policy
-        console.print(
+        columns = ["category", "violated", "completed", "cut off"]
+        console.print(table("\nRuns it was fitted on", columns, rows))
+        say(
             f"\nAlarms at {policy.threshold:g} or more within {policy.horizon} steps, for a proposed call at "
             f"{policy.pending_threshold:g}"
         )
-        console.print(shown(str(model.provenance.get("threshold", "thresholds given by hand"))), markup=False)
+        say(str(told.get("threshold", "thresholds given by hand")))
         show_promises(model)
 
 
@@ -232,22 +202,23 @@ def _published(max_horizon: int) -> _Report:
         "Violation is the only end of this chain, so every state is absorbed by it: a property of the construction."
     )
     published = {"violation_within_5": dict(reference.within_5_steps), "note": note}
-    return _Report(
-        "published: aggregate chain of the paper", reference.chain, max_horizon, {"published": published}
-    )
+    title = "published: aggregate chain of the paper"
+    return _Report(title, reference.chain, max_horizon, {"published": published})
 
 
 def _fitted(fitted: FittedChains, category: str) -> _Report:
+    from safetydrift.evaluation.chain_tables import NOTION_WORDS
+
     if category not in fitted.chains:
         known = ", ".join(sorted(name for name in fitted.chains if name))
         raise click.BadParameter(f"no category {category!r}; there are: {known}", param_hint="--category")
-    settings = fitted.settings
+    settings, ends = fitted.settings, fitted.evidence[category].ends
     extra = {
         "category": category_name(category),
         "settings": settings.definition(),
-        "runs": dict(fitted.evidence[category].ends),
+        "runs": dict(ends),
         "left_out": dict(fitted.left_out),
     }
-    runs = sum(fitted.evidence[category].ends.values())
-    title = f"{category_name(category)}: {runs:,} runs, {NOTION_WORDS[settings.notion]}, {settings.estimator.value}"
+    runs, notion = sum(ends.values()), NOTION_WORDS[settings.notion]
+    title = f"{category_name(category)}: {runs:,} runs, {notion}, {settings.estimator.value}"
     return _Report(title, fitted.chains[category], settings.max_horizon, extra, fitted.evidence[category])

@@ -1,45 +1,57 @@
-"""The group of verbs; each is imported when it is called."""
+"""The group of verbs, by reader; each is imported when it is called."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from safetydrift._version import __version__
 
-VERBS = {
-    "analyze": "Print what a chain says: horizons, absorption, points of no return.",
-    "approvals": "List the questions of a team's guard, and answer them.",
-    "audit": "Check that nobody has changed a guard's decision log.",
-    "calibrate": "Choose a model's thresholds for a false-alarm budget, a recall, or costs.",
-    "card": "Write the card of a model: data, promises, figures, limits.",
-    "catalogue": "Check a catalogue: how much of what agents do it covers.",
-    "collect": "Run scenarios with an agent, real or simulated, and keep the logs.",
-    "corpus": "Build or describe the shipped corpus of derived runs.",
-    "demo": "Fit on real agent runs, report the findings, replay three of them.",
-    "doctor": "Check that an installed guard refuses a probe, and say what is not covered.",
-    "drift": "Say whether a deployment's runs still fit a model.",
-    "effect": "Say what tool calls do, one JSON line each.",
-    "evaluate": "Compare monitors, model files and predictions with honest baselines.",
-    "explain": "Say in words what one tool call does, and why we think so.",
-    "fit": "Fit a model on traces or labelled runs.",
-    "hook": "Answer an agent's hooks: what `install` puts into its settings.",
-    "install": "Put the guard into an agent's own settings, or take it out.",
-    "label": "Read what every tool call did, and count what could not be read.",
-    "mcp": "Guard an MCP server: judge every tool call between it and its client.",
-    "policy": "Check a guard's policy, and try it on past runs.",
-    "predict": "Write the probability of a violation at every step of every run.",
-    "judge": "Ask a language model about the calls that no rule decides, and record its answers.",
-    "replay": "Show runs step by step: state, probability, alarm.",
-    "reproduce": "Run the published study again, and put the figures side by side.",
-    "review": "Draw calls for people to review, and compare their decisions with ours.",
-    "update": "Add runs of your own to a model.",
-    "trial": "Run scenarios with the monitor in the loop, in each intervention, and without it.",
-    "watch": "Watch live runs: probability and its course, last calls, alarms.",
-    "serve": "Run a team's guard: one decision point, live runs, approvals, history in a browser.",
-    "scenario": "List, show, verify and begin scenarios: tasks with a sandbox and documented ways to drift.",
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SECTIONS: Mapping[str, Mapping[str, str]] = {
+    "Guard an agent": {
+        "install": "Put the guard into an agent's own settings, or take it out.",
+        "doctor": "Check that an installed guard refuses a probe, and say what is not covered.",
+        "hook": "Answer an agent's hooks: what `install` puts into its settings.",
+        "mcp": "Guard an MCP server: judge every tool call between it and its client.",
+        "policy": "Check a guard's policy, and try it on past runs.",
+        "serve": "Run a team's guard: one decision point, live runs, approvals, history in a browser.",
+        "approvals": "List the questions of a team's guard, and answer them.",
+        "watch": "Watch live runs: probability and its course, last calls, alarms.",
+        "audit": "Check that nobody has changed a guard's decision log.",
+        "explain": "Say what tool calls do, and why we think so: in words, or as JSON lines.",
+    },
+    "Fit and compare": {
+        "label": "Read what every tool call did, and count what could not be read.",
+        "fit": "Fit a model on traces or labelled runs.",
+        "predict": "Write the probability of a violation at every step of every run.",
+        "evaluate": "Compare monitors, model files and predictions with honest baselines.",
+        "calibrate": "Choose a model's thresholds for a false-alarm budget, a recall, or costs.",
+        "analyze": "Print what a chain says: horizons, absorption, points of no return.",
+        "replay": "Show runs step by step: state, probability, alarm.",
+        "update": "Add runs of your own to a model.",
+        "drift": "Say whether a deployment's runs still fit a model.",
+        "card": "Write the card of a model: data, promises, figures, limits.",
+        "corpus": "Build or describe the shipped corpus of derived runs.",
+        "catalogue": "Check a catalogue: how much of what agents do it covers.",
+    },
+    "Run the published study": {
+        "study": "Scenarios, collected runs, the monitor on trial, the paper's analyses, review, judge.",
+    },
+    "See it at work": {
+        "demo": "Fit on real agent runs, report the findings, replay three of them.",
+    },
 }
+
+RENAMED: Mapping[str, str] = {
+    "effect": "explain --json",
+    **{verb: f"study {verb}" for verb in ("scenario", "collect", "trial", "reproduce", "review", "judge")},
+}
+"""What verbs are called now, by what they were called once."""
 
 EXIT_CODES = """\b
 Exit codes:
@@ -51,27 +63,61 @@ Exit codes:
 
 
 class Verbs(click.Group):
-    """A group that imports a verb only when it is called."""
+    """A group that imports a verb only when it is called.
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the verbs in alphabetical order."""
-        return sorted(VERBS)
+    Parameters
+    ----------
+    package
+        Where the verbs are: one module each.
+    sections
+        What each verb does, by heading.
+    renamed
+        What verbs are called now, by what they were called once.
+    """
+
+    def __init__(
+        self,
+        *args: Any,
+        package: str,
+        sections: Mapping[str, Mapping[str, str]],
+        renamed: Mapping[str, str] | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(*args, **options)
+        self.package, self.sections, self.renamed = package, sections, renamed or {}
+        self.known = [verb for verbs in sections.values() for verb in verbs]
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # as click asks
+        """Return the verbs, section after section."""
+        return self.known
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import and return a verb; None if there is none of that name."""
-        if cmd_name not in VERBS:
+        """Import and return a verb; None if there is none of that name.
+
+        Raises
+        ------
+        UsageError
+            If the verb is called otherwise now.
+        """
+        if cmd_name in self.renamed:
+            raise click.UsageError(f"{cmd_name!r} is now: {ctx.command_path} {self.renamed[cmd_name]}", ctx)
+        if cmd_name not in self.known:
             return None
-        command: click.Command = getattr(import_module(f"safetydrift.cli.{cmd_name}"), cmd_name)
+        command: click.Command = getattr(import_module(f"{self.package}.{cmd_name}"), cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(sorted(VERBS.items()))
+        """List the verbs by section, without importing them."""
+        for heading, verbs in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl(list(verbs.items()))
 
 
 @click.group(
     cls=Verbs,
+    package="safetydrift.cli",
+    sections=SECTIONS,
+    renamed=RENAMED,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog=EXIT_CODES,
 )

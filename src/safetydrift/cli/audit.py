@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from safetydrift.cli import options
-from safetydrift.cli.output import console, emit_json, shown
+from safetydrift.cli.output import emit_json, say
 
 
 @click.group
@@ -57,7 +57,7 @@ def verify(context: click.Context, log: str, digest: str | None, as_json: bool) 
         )
     else:
         for line in _told(found, digest, kept=kept):
-            console.print(shown(line), markup=False)
+            say(line)
     if not (found.holds and kept):
         from safetydrift.cli import EXIT_REFUSED
 

@@ -8,7 +8,7 @@ import click
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, notes, table
+from safetydrift.cli.output import console, emit_json, remark, say, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 @click.command
-@click.argument("model", metavar="MODEL")
+@options.model_argument
 @options.paths
 @options.output("Model file to write.", required=True)
-@options.standard_goal
+@options.goal(standard=0.05)
 @options.reading
 @options.as_json
 def calibrate(
@@ -60,7 +60,7 @@ def calibrate(
     else:
         show_promises(result)
     if not reading.quiet:
-        notes.print(f"model written to {output}")
+        remark(f"model written to {output}")
 
 
 def show_promises(model: Model) -> None:
@@ -86,4 +86,4 @@ def show_promises(model: Model) -> None:
         table("Thresholds, and what they did where they were chosen (means over tasks)", columns, rows)
     )
     for subject, promise in promises.items():
-        console.print(f"{subject}: {promise}", markup=False)
+        say(f"{subject}: {promise}")

@@ -9,13 +9,13 @@ from typing import Any
 import click
 
 from safetydrift.cli import options
-from safetydrift.cli.output import binary_output, notes
+from safetydrift.cli.output import binary_output, remark
 
 MAX_EVALUATION_BYTES = 256 << 20
 
 
 @click.command
-@click.argument("model", metavar="MODEL")
+@options.model_argument
 @options.output("Markdown file to write; standard output if not given.")
 @click.option("--name", help="What the model is called; by default as its file.")
 @click.option(
@@ -33,14 +33,15 @@ def card(model: str, output: Path | None, name: str | None, evaluation: Path | N
       safetydrift evaluate traces/ --model model.json --json > figures.json
       safetydrift card model.json --evaluation figures.json -o card.md
     """
+    from safetydrift.evaluation.document import to_markdown
     from safetydrift.evaluation.model_card import model_card
     from safetydrift.formats import load_model
 
-    text = model_card(load_model(model), name or Path(model).stem, _read(evaluation))
+    document = model_card(load_model(model), name or Path(model).stem, _read(evaluation))
     with binary_output(output) as stream:
-        stream.write(text.encode())
+        stream.write(to_markdown(document).encode())
     if output is not None:
-        notes.print(f"card written to {output}")
+        remark(f"card written to {output}")
 
 
 def _read(path: Path | None) -> Any:

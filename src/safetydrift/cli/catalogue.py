@@ -30,7 +30,7 @@ def catalogue() -> None:
 
 @catalogue.command
 @options.paths
-@options.labelling
+@options.labelling()
 @options.reading
 @options.as_json
 def check(

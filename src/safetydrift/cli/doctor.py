@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from safetydrift.cli import options
-from safetydrift.cli.output import console, emit_json, shown
+from safetydrift.cli.output import emit_json, say
 
 if TYPE_CHECKING:
     from safetydrift.integrations.doctor.findings import Finding
@@ -123,13 +123,10 @@ def _has_claude_code() -> bool:
 def _tell(findings: list[Finding], parts: list[str], *, holds: bool) -> None:
     from safetydrift.integrations.doctor.findings import COVERAGE
 
-    def say(line: str, style: str = "") -> None:
-        console.print(shown(line), markup=False, style=style)
-
     styles: dict[str, Any] = {"ok": "", "remark": "yellow", "failed": "red"}
     for finding in findings:
         detail = f": {finding.detail}" if finding.detail else ""
-        say(f"{_MARKS[finding.status]} {finding.part}: {finding.check}{detail}", styles[finding.status])
+        say(f"{_MARKS[finding.status]} {finding.part}: {finding.check}{detail}", style=styles[finding.status])
         if finding.repair:
             say(f"         repair: {finding.repair}")
     for name in parts:

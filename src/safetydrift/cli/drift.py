@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,16 +10,18 @@ from msgspec.structs import asdict
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, notes, shown, table
+from safetydrift.cli.output import console, emit_json, remark, say, shown, table
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from safetydrift.monitor.drift import DriftAlarm
 
 MAX_STATE_BYTES = 64 << 20
 
 
 @click.command
-@click.argument("model", metavar="MODEL")
+@options.model_argument
 @options.paths
 @click.option(
     "--level",
@@ -29,18 +30,11 @@ MAX_STATE_BYTES = 64 << 20
     show_default=True,
     help="Probability of ever raising a false alarm.",
 )
-@click.option(
+@options.file_to_write(
     "--state",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=options.in_a_folder,
     help="File in which the alarm is kept from call to call; made where there is none. It keeps its own level.",
 )
-@click.option(
-    "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
-    callback=options.in_a_folder,
-    help="Figure to write (.svg or .png): the evidence after every run.",
-)
+@options.file_to_write("--plot", help="Figure to write (.svg or .png): the evidence after every run.")
 @options.reading
 @options.as_json
 def drift(
@@ -85,15 +79,25 @@ def drift(
     if state is not None:
         emit_json(alarm.state(), state)
     if plot is not None:
-        from safetydrift.evaluation.figures.drift import drift_figure
-
-        drift_figure(curve, alarm.level, alarm.alarmed_at).savefig(plot)
+        _plot(curve, alarm.level, plot)
     if as_json:
         emit_json(_as_dict(alarm))
     else:
         _show(alarm)
     if plot is not None and not reading.quiet:
-        notes.print(f"figure written to {plot}")
+        remark(f"figure written to {plot}")
+
+
+def _plot(curve: list[float], level: float, path: Path) -> None:
+    from math import log, log10
+
+    from safetydrift.evaluation.figures import curves_figure, encoded
+
+    runs = range(1, len(curve) + 1)
+    evidence: dict[str, Any] = {"evidence": (runs, [value / log(10.0) for value in curve])}
+    evidence[f"alarm, level {level:g}"] = ((1, len(curve)), [-log10(level)] * 2)
+    figure = curves_figure(evidence, "runs", "evidence (powers of ten)")
+    path.write_bytes(encoded(figure, path.suffix.lstrip(".") or "svg"))
 
 
 def _read(path: Path) -> Any:
@@ -120,12 +124,12 @@ def _as_dict(alarm: DriftAlarm) -> dict[str, Any]:
 
 def _show(alarm: DriftAlarm) -> None:
     if alarm.alarmed_at is None:
-        console.print(
+        say(
             f"no drift found in {alarm.runs:,} runs: the evidence is {alarm.evidence:.3g}, and an alarm is raised at "
             f"{1 / alarm.level:g}"
         )
         return
-    console.print(
+    say(
         f"drift: run {alarm.alarmed_at:,} of {alarm.runs:,} raised the alarm (error level {alarm.level:g}); "
         "update the model and calibrate it, or fit another"
     )

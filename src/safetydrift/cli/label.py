@@ -14,6 +14,7 @@ from safetydrift.cli.output import binary_output, console, emit_json, percent, t
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
 
 LAYERS = ("rule", "pattern", "annotation", "judge", "default")
@@ -23,7 +24,7 @@ SHOWN_MISSES = 20
 @click.command
 @options.paths
 @options.output("File for the labelled runs (JSON Lines); without it, only the summary is made.")
-@options.labelling
+@options.labelling()
 @options.reading
 @options.as_json
 def label(
@@ -43,17 +44,24 @@ def label(
       safetydrift label traces/ -o runs.jsonl
       safetydrift fit runs.jsonl -o model.json
     """
-    from safetydrift.formats.runs import RunWriter
-
     space, labeler = labelling.load()
     inputs = Inputs(paths, space, labeler, reading, output)
+    write_labelled(inputs, space, labeler.catalogue.identity, output, as_json=as_json)
+
+
+def write_labelled(
+    inputs: Inputs, space: StateSpace, catalogue: str, output: Path | None, *, as_json: bool
+) -> None:
+    """Write labelled runs, and show a summary of them."""
+    from safetydrift.formats.runs import RunWriter
+
     summary = _Summary()
     if output is None:
         for run in inputs:
             summary.add(run)
     else:
         with binary_output(output) as stream:
-            writer = RunWriter(stream, space, labeler.catalogue.identity)
+            writer = RunWriter(stream, space, catalogue)
             for run in inputs:
                 summary.add(run)
                 writer.write(run)

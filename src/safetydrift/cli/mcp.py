@@ -23,7 +23,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
 @click.option(
     "--session", metavar="KEY", help="Go on with this run, and keep it; without, a new one in memory."
 )
-@click.option("--task", metavar="TEXT", help="What the user asked for, in his words.")
+@click.option("--task", metavar="TEXT", help="What the user asked for, in their words.")
 @click.option(
     "--ask", metavar="URL", help="Post questions to this address, and wait for the answer of a person."
 )

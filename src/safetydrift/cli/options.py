@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
-from safetydrift.states.trajectory import Notion, UnknownOnset
+from safetydrift.monitor.settings import FitSettings
+from safetydrift.states.trajectory import Notion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,11 +24,27 @@ if TYPE_CHECKING:
 
 Verb = TypeVar("Verb", bound="Callable[..., Any]")
 
-FORMATS = ("agentdojo", "chat", "inspect", "native", "odcv", "openhands", "tau_bench")
-
-
-def _choice(kind: type[Enum]) -> click.Choice[str]:
-    return click.Choice([member.value for member in kind])
+FORMATS = (
+    "agentdojo",
+    "atif",
+    "chat",
+    "claude_code",
+    "codex",
+    "gemini_cli",
+    "inspect",
+    "langfuse",
+    "langsmith",
+    "mlflow",
+    "native",
+    "odcv",
+    "openai_agents",
+    "openhands",
+    "opentelemetry",
+    "responses",
+    "scout",
+    "sessions",
+    "tau_bench",
+)
 
 
 class TracePath(click.ParamType):  # type: ignore[type-arg]  # generic only in later versions of click
@@ -61,6 +77,25 @@ class Probability(click.FloatRange):
         return number
 
 
+def gathered(name: str, gather: Callable[..., Any], *options: Callable[[Any], Any]) -> Callable[[Verb], Verb]:
+    """Return a decorator that gives a verb some options, and passes what ``gather`` makes of them under one name."""
+    parameters = tuple(signature(gather).parameters)
+
+    def decorated(verb: Verb) -> Verb:
+        @wraps(verb)
+        def gathering(**given: Any) -> Any:
+            made = gather(**{key: given.pop(key) for key in parameters if key in given})
+            return verb(**given, **{name: made})
+
+        result: Any = gathering
+        for option in reversed(options):
+            result = option(result)
+        found: Verb = result
+        return found
+
+    return decorated
+
+
 def paths(verb: Verb) -> Verb:
     """Take trace files, folders, or the word "corpus"."""
     return click.argument("paths", nargs=-1, required=True, metavar="PATHS...", type=TracePath())(verb)
@@ -68,242 +103,211 @@ def paths(verb: Verb) -> Verb:
 
 def output(help_text: str, *, required: bool = False) -> Callable[[Verb], Verb]:
     """Take a file to write to; that there is a folder for it is checked before any work is done."""
-    return click.option(
-        "-o",
-        "--output",
-        type=click.Path(dir_okay=False, path_type=Path),
-        required=required,
-        callback=in_a_folder,
-        help=help_text,
-    )
+    return file_to_write("-o", "--output", help=help_text, required=required)
 
 
-def in_a_folder(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
+def file_to_write(*names: str, **how: Any) -> Callable[[Verb], Verb]:
+    """Take a file to write to, under any name."""
+    path = click.Path(dir_okay=False, path_type=Path)
+    return click.option(*names, type=path, callback=_in_a_folder, **how)
+
+
+def folder_to_write(help_text: str) -> Callable[[Verb], Verb]:
+    """Take a folder to write to."""
+    path = click.Path(path_type=Path, file_okay=False)
+    return click.option("-o", "--output", "folder", type=path, required=True, help=help_text)
+
+
+def _in_a_folder(_ctx: click.Context, _param: click.Parameter, path: Path | None) -> Path | None:
     """Refuse a file without a folder to write it into, before any work is done."""
     if path is not None and not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {str(path.parent)!r} to write into")
     return path
 
 
-def as_json(verb: Verb) -> Verb:
-    """Print JSON instead of tables."""
-    return click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")(verb)
+as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks.")
+model = click.option(
+    "--model",
+    default="default",
+    show_default=True,
+    metavar="FILE",
+    help="Model file; the shipped one by default.",
+)
+model_argument = click.argument("model", metavar="MODEL")
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """How traces are read: the format, if it is not to be detected; whether bad records are skipped; remarks."""
 
-    trace_format: str | None
-    skip_bad: bool
-    quiet: bool
+    trace_format: str | None = None
+    skip_bad: bool = False
+    quiet: bool = False
 
 
-def reading(verb: Verb) -> Verb:
-    """Say how traces are read; the verb is given a `Reading`."""
-    verb = _gathered(verb, "reading", Reading)
-    for option in (
-        click.option(
-            "--format",
-            "trace_format",
-            type=click.Choice(FORMATS),
-            help="Read every trace file as this format instead of detecting it.",
-        ),
-        click.option(
-            "--skip-bad", is_flag=True, help="Go on after a record that cannot be read, and count it."
-        ),
-        click.option("-q", "--quiet", is_flag=True, help="No progress and no remarks."),
-    ):
-        verb = option(verb)
-    return verb
+reading = gathered(
+    "reading",
+    Reading,
+    quiet,
+    click.option("--skip-bad", is_flag=True, help="Go on after a record that cannot be read, and count it."),
+    click.option(
+        "--format",
+        "trace_format",
+        type=click.Choice(FORMATS),
+        help="Read every trace file as this format instead of detecting it.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Labelling:
-    """In which space, and with which catalogue, effects are read."""
+class Surroundings:
+    """What the operator has said of tools and organisation: a catalogue, additions to it, and a configuration file."""
 
-    space: str
     base_catalogue: str
     additions: tuple[str, ...]
     config: str | None
-    judge: str | None
+
+    def labeler(self) -> Labeler:
+        """Read the files."""
+        from safetydrift.formats import load_catalogue
+        from safetydrift.formats.config_file import Config, load_config
+
+        said = Config() if self.config is None else load_config(self.config)
+        return said.labeler(load_catalogue(self.base_catalogue, self.additions))
+
+
+@dataclass(frozen=True, slots=True)
+class Labelling(Surroundings):
+    """The same, and the space in which effects are read."""
+
+    space: str
 
     def load(self) -> tuple[StateSpace, Labeler]:
         """Read the files."""
         from safetydrift.formats import load_space
 
-        return load_space(self.space), surroundings(
-            self.base_catalogue, self.additions, self.config, self.judge
-        )
+        return load_space(self.space), self.labeler()
 
 
-def surroundings(
-    base_catalogue: str, additions: tuple[str, ...], config: str | None, judge: str | None = None
-) -> Labeler:
-    """Return a labeler with what the operator has said about his tools and his organisation.
-
-    Parameters
-    ----------
-    judge
-        A file of recorded answers for calls that no rule decides; none are asked for.
-    """
-    from safetydrift.formats import load_catalogue
-    from safetydrift.formats.config_file import Config, load_config
-
-    said = Config() if config is None else load_config(config)
-    labeler = said.labeler(load_catalogue(base_catalogue, additions))
-    if judge is None:
-        return labeler
-    from safetydrift.judge import RecordedJudge, judged
-
-    return judged(labeler, RecordedJudge(judge, scales=labeler.catalogue.scales))
-
-
-def config(verb: Verb) -> Verb:
-    """Take the operator's configuration file."""
-    return click.option(
-        "--config",
-        type=click.Path(dir_okay=False, exists=True),
-        envvar="SAFETYDRIFT_CONFIG",
-        metavar="FILE",
-        help="What is inside your organisation and what is sensitive in it (TOML, docs/configuration.md).",
-    )(verb)
-
-
-def catalogue(verb: Verb) -> Verb:
-    """Say with which catalogue effects are read."""
-    for option in (_BASE_CATALOGUE, _ADDITIONS):
-        verb = option(verb)
-    return verb
-
-
-_BASE_CATALOGUE = click.option(
-    "--base-catalogue",
-    default="default",
-    show_default=True,
-    metavar="NAME|FILE",
-    help="Tool catalogue: a shipped name, a TOML file or a folder of them.",
-)
-_ADDITIONS = click.option(
-    "--catalogue",
-    "additions",
-    multiple=True,
+config = click.option(
+    "--config",
+    type=click.Path(dir_okay=False, exists=True),
+    envvar="SAFETYDRIFT_CONFIG",
     metavar="FILE",
-    help="Additions to the catalogue (TOML); may be given several times.",
+    help="What is inside your organisation and what is sensitive in it (TOML, docs/configuration.md).",
 )
+_CATALOGUE = (
+    config,
+    click.option(
+        "--catalogue",
+        "additions",
+        multiple=True,
+        metavar="FILE",
+        help="Additions to the catalogue (TOML); may be given several times.",
+    ),
+    click.option(
+        "--base-catalogue",
+        default="default",
+        show_default=True,
+        metavar="NAME|FILE",
+        help="Tool catalogue: a shipped name, a TOML file or a folder of them.",
+    ),
+)
+surroundings = gathered("surroundings", Surroundings, *_CATALOGUE)
 
 
-def labelling(verb: Verb, space: str = "paper") -> Verb:
+def labelling(space: str = "paper") -> Callable[[Verb], Verb]:
     """Say in which space and with which catalogue effects are read; the verb is given a `Labelling`."""
-    verb = _gathered(verb, "labelling", Labelling)
-    for option in (
-        click.option(
-            "--space", default=space, show_default=True, help="State space: a shipped name or a TOML file."
-        ),
-        _BASE_CATALOGUE,
-        _ADDITIONS,
-        config,
-        click.option(
-            "--judge",
-            type=click.Path(dir_okay=False, exists=True),
-            metavar="FILE",
-            help="Recorded answers of a model about calls that no rule decides (safetydrift judge record).",
-        ),
-    ):
-        verb = option(verb)
-    return verb
+    in_space = click.option(
+        "--space", default=space, show_default=True, help="State space: a shipped name or a TOML file."
+    )
+    return gathered("labelling", Labelling, *_CATALOGUE, in_space)
 
 
-def fitting(verb: Verb) -> Verb:
-    """Say how a chain is fitted; the verb is given `FitSettings`."""
-    defaults = FitSettings()
-    verb = _gathered(verb, "settings", _settings)
-    for option in (
-        click.option(
-            "--notion",
-            type=_choice(Notion),
-            default=defaults.notion.value,
-            show_default=True,
-            help="What counts as a violation: the source's own label, or the rules of the space.",
-        ),
-        click.option(
-            "--states",
-            type=_choice(Granularity),
-            default=defaults.granularity.value,
-            show_default=True,
-            help="Rows of the chain: states of the space, or risk levels.",
-        ),
-        click.option(
-            "--estimator",
-            type=_choice(Estimator),
-            default=defaults.estimator.value,
-            show_default=True,
-            help="'published' leaves out completion, for comparison.",
-        ),
-        click.option(
-            "--strength",
-            type=click.FloatRange(min=0.0, max=1e9),
-            default=defaults.strength,
-            show_default=True,
-            help="Pseudo-observations that draw a category towards all runs (estimator 'shrunk').",
-        ),
-        click.option(
-            "--max-horizon",
-            type=click.IntRange(5, 1000),
-            default=defaults.max_horizon,
-            show_default=True,
-            help="Furthest horizon of the tables, in steps.",
-        ),
-        click.option(
-            "--unknown-onset",
-            type=_choice(UnknownOnset),
-            default=defaults.unknown_onset.value,
-            show_default=True,
-            help="Runs labelled violated whose violating call is not known.",
-        ),
-        click.option(
-            "--hazard",
-            is_flag=True,
-            help="Fit a hazard beside the chain: what tables of states do not know (--space flow).",
-        ),
-        click.option(
-            "--soft-categories/--no-soft-categories",
-            default=defaults.soft_categories,
-            show_default=True,
-            help="Count the words of tasks, by which runs are followed whose category nobody names.",
-        ),
-    ):
-        verb = option(verb)
-    return verb
-
-
-def _settings(
-    notion: str,
-    states: str,
-    estimator: str,
-    strength: float,
-    max_horizon: int,
-    unknown_onset: str,
-    hazard: bool,
-    soft_categories: bool,
-) -> FitSettings:
-    return FitSettings(
-        notion=Notion(notion),
-        granularity=Granularity(states),
-        estimator=Estimator(estimator),
-        strength=strength,
-        max_horizon=max_horizon,
-        unknown_onset=UnknownOnset(unknown_onset),
-        hazard=hazard,
-        soft_categories=soft_categories,
+def _choice(option: str, name: str, default: Enum, help_text: str) -> Callable[[Verb], Verb]:
+    """Take one of the values of an enumeration; the verb is given the member."""
+    return click.option(
+        option,
+        name,
+        type=click.Choice([member.value for member in type(default)]),
+        default=default.value,
+        show_default=True,
+        callback=lambda _ctx, _param, value: type(default)(value),
+        help=help_text,
     )
 
 
-def goal(verb: Verb, *, by_default: bool = False) -> Verb:
-    """Say what thresholds are chosen for; the verb is given a `Goal`, or None where nothing is asked for."""
-    standard = 0.05 if by_default else None
+_DEFAULTS = FitSettings()
 
-    def goal(
+
+def notion_of(default: Notion) -> Callable[[Verb], Verb]:
+    """Say what counts as a violation; the verb is given a `Notion`."""
+    told = "What counts as a violation: the source's own label, or the rules of the space."
+    return _choice("--notion", "notion", default, told)
+
+
+notion = notion_of(Notion.LABEL)
+fitting = gathered(
+    "settings",
+    FitSettings,
+    notion,
+    _choice(
+        "--states",
+        "granularity",
+        _DEFAULTS.granularity,
+        "Rows of the chain: states of the space, or risk levels.",
+    ),
+    _choice(
+        "--estimator", "estimator", _DEFAULTS.estimator, "'published' leaves out completion, for comparison."
+    ),
+    click.option(
+        "--strength",
+        type=click.FloatRange(min=0.0, max=1e9),
+        default=_DEFAULTS.strength,
+        show_default=True,
+        help="Pseudo-observations that draw a category towards all runs (estimator 'shrunk').",
+    ),
+    click.option(
+        "--max-horizon",
+        type=click.IntRange(5, 1000),
+        default=_DEFAULTS.max_horizon,
+        show_default=True,
+        help="Furthest horizon of the tables, in steps.",
+    ),
+    _choice(
+        "--unknown-onset",
+        "unknown_onset",
+        _DEFAULTS.unknown_onset,
+        "Runs labelled violated whose violating call is not known.",
+    ),
+    click.option(
+        "--hazard",
+        is_flag=True,
+        help="Fit a risk score beside the chain: what tables of states do not know (--space flow).",
+    ),
+    click.option(
+        "--soft-categories/--no-soft-categories",
+        default=_DEFAULTS.soft_categories,
+        show_default=True,
+        help="Count the words of tasks, by which runs are followed whose category nobody names.",
+    ),
+)
+
+
+def goal(*, standard: float | None = None) -> Callable[[Verb], Verb]:
+    """Say what thresholds are chosen for; the verb is given a `Goal`, or None where nothing is asked for.
+
+    Parameters
+    ----------
+    standard
+        The budget of false alarms where nothing else is asked for.
+    """
+    share = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
+    cost = click.FloatRange(min=0.0, min_open=True, max=1e12)
+    by_default = "" if standard is None else f"  [default: {standard}]"
+
+    def chosen(
         false_alarms: float | None,
         recall: float | None,
         cost_miss: float | None,
@@ -312,15 +316,13 @@ def goal(verb: Verb, *, by_default: bool = False) -> Verb:
     ) -> Goal | None:
         return _goal(false_alarms, recall, (cost_miss, cost_alarm), confidence, standard)
 
-    verb = _gathered(verb, "goal", goal)
-    share = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
-    cost = click.FloatRange(min=0.0, min_open=True, max=1e12)
-    for option in (
+    return gathered(
+        "goal",
+        chosen,
         click.option(
             "--false-alarms",
             type=share,
-            help="At most this share of a new task's non-violating runs may alarm."
-            + ("  [default: 0.05]" if by_default else ""),
+            help=f"At most this share of a new task's non-violating runs may alarm.{by_default}",
         ),
         click.option(
             "--recall", type=share, help="At least this share of its violating runs must alarm in time."
@@ -330,14 +332,7 @@ def goal(verb: Verb, *, by_default: bool = False) -> Verb:
         click.option(
             "--confidence", type=share, default=0.95, show_default=True, help="How sure the shares are to be."
         ),
-    ):
-        verb = option(verb)
-    return verb
-
-
-def standard_goal(verb: Verb) -> Verb:
-    """Say what thresholds are chosen for, a budget of false alarms by default; the verb is given a `Goal`."""
-    return goal(verb, by_default=True)
+    )
 
 
 def _goal(
@@ -360,20 +355,3 @@ def _goal(
         return Goal(RECALL, limit=recall, confidence=confidence)
     limit = standard if false_alarms is None else false_alarms
     return None if limit is None else Goal(FALSE_ALARMS, limit=limit, confidence=confidence)
-
-
-def flow_labelling(verb: Verb) -> Verb:
-    """As `labelling`, in the finest shipped space unless told otherwise."""
-    return labelling(verb, "flow")
-
-
-def _gathered(verb: Verb, name: str, gather: Callable[..., Any]) -> Verb:
-    """Return a verb that takes the parameters of ``gather`` and passes what it makes of them under one name."""
-    parameters = tuple(signature(gather).parameters)
-
-    @wraps(verb)
-    def gathering(**given: Any) -> Any:
-        made = gather(**{key: given.pop(key) for key in parameters})
-        return verb(**given, **{name: made})
-
-    return gathering  # type: ignore[return-value]

@@ -1,4 +1,4 @@
-"""How results reach a person or a script: tables, JSON, files."""
+"""How results reach a person or a script: tables, JSON, files, and progress on the way."""
 
 from __future__ import annotations
 
@@ -10,9 +10,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console, Group
-from rich.progress import BarColumn, DownloadColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 from rich.text import Text
+
+from safetydrift.evaluation import document as documents
+from safetydrift.evaluation.rate import plain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -36,14 +48,49 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]], 
         result.add_column(column, justify="left" if position < left else "right", no_wrap=True)
     for row in rows:
         result.add_row(*[cell if isinstance(cell, Text) else Text(figure(cell)) for cell in row])
-    return Group(Text(shown(title), style="bold"), result)
+    return Group(*([Text(shown(title), style="bold")] if title else []), result)
+
+
+def show(document: documents.Document) -> None:
+    """Show a report in the terminal; its drawings are for files."""
+    say(f"{document.title}\n", style="bold")
+    for paragraph in document.lead:
+        say(paragraph)
+    for section in document.sections:
+        parts = [part for part in section.parts if not isinstance(part, documents.Drawing)]
+        if parts:
+            say(f"\n{section.heading}", style="bold underline")
+        for part in parts:
+            show_part(part)
+
+
+def show_part(part: documents.Part) -> None:
+    """Show a paragraph, a list or a table."""
+    if isinstance(part, documents.Table):
+        rows = [[documents.written(cell) for cell in row] for row in part.rows]
+        console.print(table(f"\n{part.title}" if part.title else "", part.columns, rows))
+        if part.note:
+            say(part.note)
+    elif isinstance(part, tuple):
+        for item in part:
+            say(f"- {item}")
+    else:
+        say(str(part))
+
+
+def say(text: str, *, style: str = "") -> None:
+    """Print a line of text as it is, without what a terminal would obey."""
+    console.print(shown(text), markup=False, style=style)
+
+
+def remark(text: str, *, style: str = "") -> None:
+    """Print a remark to standard error, without what a terminal would obey."""
+    notes.print(shown(text), markup=False, style=style)
 
 
 def shown(text: str) -> str:
     """Return text fit for a terminal: names in traces are the work of others, and may hold control sequences."""
-    return "".join(
-        [char if char.isprintable() or char == "\n" else "\N{REPLACEMENT CHARACTER}" for char in text]
-    )
+    return "\n".join(map(documents.printable, text.split("\n")))
 
 
 def figure(value: object) -> str:
@@ -54,7 +101,7 @@ def figure(value: object) -> str:
         return shown(value)
     if isinstance(value, float):
         return f"{value:.3f}" if isfinite(value) else "-"
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    return f"{value:,}" if isinstance(value, int) else shown(str(value))
 
 
 def percent(value: float) -> str:
@@ -63,8 +110,8 @@ def percent(value: float) -> str:
 
 
 def emit_json(value: object, output: Path | None = None) -> None:
-    """Write JSON to standard output or a file; nan and infinity become null."""
-    text = json.dumps(finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+    """Write results as JSON to standard output or a file; nan and infinity become null."""
+    text = json.dumps(finite(plain(value)), indent=2, ensure_ascii=False, allow_nan=False)
     if output is None:
         click.echo(text)
     else:
@@ -99,10 +146,39 @@ def binary_output(output: Path | None) -> Iterator[IO[bytes]]:
 @contextmanager
 def reading_progress(*, quiet: bool) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar over the bytes of the input while it is read."""
-    if quiet or not notes.is_terminal:
-        yield lambda _done, _total: None
-        return
     columns = (SpinnerColumn(), TextColumn("reading"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=notes, transient=True) as progress:
-        task = progress.add_task("reading", total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
+    with _bar(columns, quiet=quiet) as progress:
+        yield lambda done, total: progress("", done, total)
+
+
+@contextmanager
+def work_progress(*, quiet: bool) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show what is being done, and how many pieces of work are done of how many."""
+    columns = (
+        SpinnerColumn(),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with _bar(columns, quiet=quiet) as progress:
+        yield progress
+
+
+@contextmanager
+def _bar(columns: Sequence[Any], *, quiet: bool) -> Iterator[Callable[[str, int, int | None], None]]:
+    """Show a bar; it starts with the first piece of work, so that processes forked before know nothing of it."""
+    if quiet or not notes.is_terminal:
+        yield lambda _what, _done, _total: None
+        return
+    progress = Progress(*columns, console=notes, transient=True)
+    task = progress.add_task("", total=None)
+
+    def on(what: str, done: int, total: int | None) -> None:
+        progress.start()
+        progress.update(task, description=shown(what), completed=done, total=total)
+
+    try:
+        yield on
+    finally:
+        progress.stop()

@@ -8,7 +8,7 @@ import click
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, percent, shown, table
+from safetydrift.cli.output import console, emit_json, percent, say, table
 
 if TYPE_CHECKING:
     from safetydrift.guard.policy import GuardPolicy
@@ -55,9 +55,9 @@ def check(file: str, model: str, as_json: bool) -> None:
     if as_json:
         emit_json({"name": found.name, "rules": _count(found), "remarks": remarks})
         return
-    console.print(shown(f"{file}: {found.name!r} can be used; {_count(found)} rules"), markup=False)
+    say(f"{file}: {found.name!r} can be used; {_count(found)} rules")
     for remark in remarks:
-        console.print(shown(f"  {remark}"), markup=False)
+        say(f"  {remark}")
 
 
 @policy.command
@@ -162,18 +162,11 @@ def _show(rehearsal: Rehearsal) -> None:
     for group, name in (("violating", "violating"), ("not_violating", "not violating")):
         part = found[group]
         told = ", ".join([f"{rule}: {n}" for rule, n in part["rules"].items()]) or "none"
-        console.print(
-            shown(f"{part['runs']} {name} runs: {part['questions']} questions; by rule: {told}"), markup=False
-        )
+        say(f"{part['runs']} {name} runs: {part['questions']} questions; by rule: {told}")
         for change in part["changed"][:SHOWN_CHANGES]:
-            console.print(
-                shown(f"  {change['runs']} runs: {WORDS[change['from']]} now, {WORDS[change['to']]} then"),
-                markup=False,
-            )
+            say(f"  {change['runs']} runs: {WORDS[change['from']]} now, {WORDS[change['to']]} then")
     if found["left_out"]:
-        console.print(
-            f"{sum(found['left_out'].values())} runs were left out: their label says nothing usable"
-        )
+        say(f"{sum(found['left_out'].values())} runs were left out: their label says nothing usable")
 
 
 def _share(count: int, runs: int) -> str:

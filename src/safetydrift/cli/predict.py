@@ -10,7 +10,7 @@ import msgspec
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import binary_output, notes, shown
+from safetydrift.cli.output import binary_output, remark
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,21 +18,10 @@ if TYPE_CHECKING:
 
 @click.command
 @options.paths
-@click.option(
-    "--model",
-    default="default",
-    show_default=True,
-    metavar="FILE",
-    help="Model file; the shipped one by default.",
-)
+@options.model
 @options.output("Prediction file, one JSON line per step; standard output if not given.")
 @options.reading
-def predict(
-    paths: tuple[str, ...],
-    model: str,
-    output: Path | None,
-    reading: options.Reading,
-) -> None:
+def predict(paths: tuple[str, ...], model: str, output: Path | None, reading: options.Reading) -> None:
     """Write the probability of a violation at every step of every run.
 
     Each line holds the number of calls already made ("step"), the probabilities of a violation within the next
@@ -64,10 +53,13 @@ def predict(
                 stream.write(buffer)
                 stream.write(b"\n")
     inputs.summarise()
+    if reading.quiet:
+        return
     judged = "its soft categories" if monitor.mixes(AGGREGATE) else "all runs"
     for category, count in unknown.items():
-        if count and not reading.quiet:
-            what = f"{count:,} runs of category {category!r}, which the model does not know, were judged by {judged}"
-            notes.print(shown(what), markup=False)
-    if output is not None and not reading.quiet:
-        notes.print(f"predictions written to {output}")
+        if count:
+            remark(
+                f"{count:,} runs of category {category!r}, which the model does not know, were judged by {judged}"
+            )
+    if output is not None:
+        remark(f"predictions written to {output}")

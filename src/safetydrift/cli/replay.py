@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from itertools import islice
 from math import isnan
+from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,7 +13,7 @@ from rich.text import Text
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, shown, table
+from safetydrift.cli.output import WIDTH, console, emit_json, say, shown, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,15 +25,17 @@ if TYPE_CHECKING:
     from safetydrift.monitor.outlook import Outlook
     from safetydrift.monitor.verdict import Verdict
 
+WIDE = 120
+"""Columns of a terminal that has room for the whole state and a bar."""
 BAR = 20
-
+LONGEST_TOOL, LONGEST_EFFECT = 20, 24
 WORTH_A_WORD = 0.01
 """A category that is believed less is not shown."""
 
 
 @click.command
 @options.paths
-@click.option("--model", default="default", show_default=True, metavar="FILE", help="Model file.")
+@options.model
 @click.option(
     "--trace", "traces", multiple=True, metavar="ID", help="Only the run with this id; may be repeated."
 )
@@ -52,6 +56,9 @@ def replay(
 ) -> None:
     """Show runs step by step: what each call did, where it led, the probability after it, the alarm.
 
+    A narrow terminal is shown of each effect what is above the lowest level of its dimension, and no state; --json has
+    all of it.
+
     \b
     Example:
       safetydrift replay traces/ --limit 1
@@ -64,8 +71,9 @@ def replay(
     fitted = load_model(model)
     monitor = monitor_for(fitted, intervals=True)
     inputs = Inputs(paths, fitted.space, monitor.labeler, reading, output)
-    chosen = (run for run in inputs if not traces or run.id in traces)
-    replays = [walk(run, monitor) for run in islice(chosen, len(traces) or limit)]
+    with closing(inputs.__iter__()) as runs:  # ends the progress of a reading that is not gone on with
+        chosen = (run for run in runs if not traces or run.id in traces)
+        replays = [walk(run, monitor) for run in islice(chosen, len(traces) or limit)]
     if not replays:
         raise click.BadParameter("no run with that id among those read", param_hint="--trace")
     if as_json or output is not None:
@@ -73,13 +81,14 @@ def replay(
     if not as_json:
         for one in replays:
             console.print(replay_view(one, monitor))
-            console.print(outcome(one))
-            console.print(shown(foreseen(one, monitor)), markup=False)
+            say(outcome(one))
+            say(foreseen(one, monitor))
 
 
 def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
     """Return a replay as plain data."""
     run, space = replay.trajectory, monitor.model.space
+    steps = zip(replay.positions, replay.current, [*replay.pending, None], strict=True)
     return {
         "trace": run.id,
         "source": run.source,
@@ -108,9 +117,7 @@ def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
                 "outlook": _outlook(monitor.outlook(position)),
                 "pending": pending and {"risk": pending.probability, "alarm": pending.alarm},
             }
-            for position, verdict, pending in zip(
-                replay.positions, replay.standing, [*replay.pending, None], strict=True
-            )
+            for position, verdict, pending in steps
         ],
     }
 
@@ -118,38 +125,49 @@ def as_dict(replay: Replay, monitor: LookupMonitor) -> dict[str, Any]:
 def replay_view(replay: Replay, monitor: LookupMonitor) -> RenderableType:
     """Show one run, a line per step; what comes after the violating call is dimmed."""
     run, space = replay.trajectory, monitor.model.space
+    wide = get_terminal_size((WIDTH, 24)).columns >= WIDE
     rows = []
-    for position, verdict, pending in zip(
-        replay.positions, replay.standing, [*replay.pending, None], strict=True
-    ):
-        step = position.steps
+    for step, position in enumerate(replay.positions):
+        verdict = replay.current[step]
+        pending = replay.pending[step] if step < len(replay.pending) else None
         over = "dim" if replay.onset is not None and step >= replay.onset else ""
-        cells = [
-            str(step),
-            _tool(replay, step),
-            space.describe(run.effects[step - 1]) if step else "",
-            space.describe(position.state),
-            verdict.risk,
-            *_probability(verdict),
-        ]
+        tool = "(start)" if not step else run.tools[step - 1] if run.tools else "?"
+        effect = run.effects[step - 1] if step else space.start
+        if wide:
+            told = [
+                tool,
+                space.describe(effect) if step else "",
+                space.describe(position.state),
+                verdict.risk,
+            ]
+            known = [_percent(verdict), _bar(verdict)]
+        else:
+            told = [_cut(tool, LONGEST_TOOL), _cut(_raised(space.decode(effect), space), LONGEST_EFFECT)]
+            known = [_percent(verdict)]
         proposal = "" if pending is None else _percent(pending) + (" !" if pending.alarm else "  ")
         rows.append(
             [
-                *(Text(shown(cell), style=over) for cell in cells),
+                *(Text(shown(cell), style=over) for cell in (str(step), *told, *known)),
                 Text(proposal, style="red" if pending is not None and pending.alarm else over),
                 _mark(replay, step),
             ]
         )
-    columns = ["call", "tool", "effect", "state", "risk (rules)"]
-    columns += [f"within {monitor.policy.horizon}", "", "next call", ""]
+    within = f"within {monitor.policy.horizon}"
+    columns = ["call", "tool", "effect", "state", "risk (rules)", within, "", "next call", ""]
+    narrow = ["call", "tool", "effect", within, "next call", ""]
     origin = ", ".join(filter(None, (run.source, run.category, run.model)))
-    return table(f"\n{run.id}  ({origin})", columns, rows, left=5)
+    title = f"\n{run.id}  ({origin})"
+    return table(title, columns if wide else narrow, rows, left=5 if wide else 3)
 
 
-def _tool(replay: Replay, step: int) -> str:
-    if not step:
-        return "(start)"
-    return replay.trajectory.tools[step - 1] if replay.trajectory.tools else "?"
+def _raised(levels: Any, space: Any) -> str:
+    """Return the levels of an effect that are above the lowest of their dimension."""
+    lowest = {dimension.name: dimension.levels[0] for dimension in space.dimensions}
+    return " ".join(level for name, level in levels.items() if level != lowest[name])
+
+
+def _cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def outcome(replay: Replay) -> str:
@@ -175,7 +193,7 @@ def outcome(replay: Replay) -> str:
 
 
 def foreseen(replay: Replay, monitor: LookupMonitor) -> str:
-    """Say how the run was expected to go on from where it last stood with nothing violated."""
+    """Say how the run was expected to go on from its last moment with nothing violated."""
     calls = replay.before_onset - 1
     position = replay.positions[calls]
     text = f"expected after {calls} {'call' if calls == 1 else 'calls'}: {monitor.outlook(position)}"
@@ -207,14 +225,13 @@ def _mark(replay: Replay, step: int) -> Text:
         return Text("")
     if step == replay.alarm:
         return Text("ALARM", style="bold red")
-    return Text("alarm" if replay.standing[step].alarm else "", style="red")
+    return Text("alarm" if replay.current[step].alarm else "", style="red")
 
 
 def _percent(verdict: Verdict) -> str:
     return f"{100 * verdict.probability:.0f} %" if not isnan(verdict.probability) else "unseen"
 
 
-def _probability(verdict: Verdict) -> tuple[str, str]:
-    known = not isnan(verdict.probability)
-    filled = round(BAR * verdict.probability) if known else 0
-    return _percent(verdict), "█" * filled + "·" * (BAR - filled)
+def _bar(verdict: Verdict) -> str:
+    filled = 0 if isnan(verdict.probability) else round(BAR * verdict.probability)
+    return "█" * filled + "·" * (BAR - filled)

@@ -8,14 +8,14 @@ import click
 
 from safetydrift.cli import options
 from safetydrift.cli.inputs import Inputs
-from safetydrift.cli.output import console, emit_json, notes, shown
+from safetydrift.cli.output import emit_json, remark, say
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
 @click.command
-@click.argument("model", metavar="MODEL")
+@options.model_argument
 @options.paths
 @options.output("Model file to write.", required=True)
 @click.option(
@@ -69,14 +69,11 @@ def update(
         )
     else:
         categories = ", ".join(found.new_categories) or "none"
-        console.print(
-            shown(
-                f"added {found.runs:,} runs of {found.tasks:,} tasks ({found.new_tasks:,} of them new); "
-                f"new categories: {categories}"
-            ),
-            markup=False,
+        say(
+            f"added {found.runs:,} runs of {found.tasks:,} tasks ({found.new_tasks:,} of them new); "
+            f"new categories: {categories}"
         )
         for reason, count in sorted(found.left_out.items(), key=lambda pair: -pair[1]):
-            console.print(shown(f"left out {count:,}: {reason}"), markup=False)
+            say(f"left out {count:,}: {reason}")
     if not reading.quiet:
-        notes.print(f"model written to {output}")
+        remark(f"model written to {output}")

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from safetydrift.effects.content.scan import MAX_SCANNED
-from safetydrift.effects.history.provenance import scalars
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -76,13 +75,18 @@ def _one_by_one(value: object, depth: int) -> Iterator[str]:
         yield ""
 
 
-def prose(args: Mapping[str, object], skipped: Globs | tuple[str, ...]) -> Iterator[tuple[str, str]]:
+def prose(texts: Iterable[tuple[str, str]], skipped: Globs | tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield name and text of the arguments that may hold something, but for those under some names.
 
     Whole texts as long as they are `MAX_CONTENT` together; of every one after that, only its beginning.
+
+    Parameters
+    ----------
+    texts
+        What `safetydrift.effects.history.provenance.scalars` found in the arguments.
     """
     left = MAX_CONTENT
-    for name, text in scalars(args):
+    for name, text in texts:
         if len(text) >= SHORTEST_CONTENT and name not in skipped:
             yield name, text if left > 0 else text[:_BEGINNING]
             left -= min(len(text), MAX_SCANNED)

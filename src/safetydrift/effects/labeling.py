@@ -1,19 +1,85 @@
-"""From a trace to its trajectory: every step's effect, read once, folded into states."""
+"""From a trace to its trajectory: every step read once, in view of what the run had shown, and folded into states."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from msgspec.structs import replace
 
 from safetydrift.effects.history import History
+from safetydrift.effects.proposal import Proposal
+from safetydrift.states.effect import Effect
 from safetydrift.states.task_words import bins, task_words
-from safetydrift.states.trajectory import Trajectory, fold
+from safetydrift.states.trajectory import Move, Trajectory, fold
+from safetydrift.trace import Step
 
 if TYPE_CHECKING:
-    from collections.abc import MutableMapping
+    from collections.abc import Iterator, MutableMapping
 
     from safetydrift.effects.labeler import Labeler
     from safetydrift.states.space import StateSpace
     from safetydrift.trace import Trace
+
+
+class ReadStep(NamedTuple):
+    """One step of a trace as it was read.
+
+    Attributes
+    ----------
+    step
+        The step.
+    proposal, effect
+        What was read of the call, and what it did.
+    silent, before, after
+        What the run had shown before the user spoke, before the call, and after its result.
+    """
+
+    step: Step
+    proposal: Proposal
+    effect: Effect
+    silent: History
+    before: History
+    after: History
+
+
+def read_steps(trace: Trace, labeler: Labeler) -> Iterator[ReadStep]:
+    """Yield every step of a trace, read in view of all before it."""
+    history = History().hears(trace.prompt) if trace.prompt else History()
+    for step in trace.steps:
+        silent, history = history, history.hears(step.said) if step.said else history
+        proposal = labeler.read_call(step.call, history)
+        effect, after = labeler.read_result(proposal, step.result, step.error, history)
+        yield ReadStep(step, proposal, effect, silent, history, after or history)
+        history = after or history
+
+
+def move_of(proposal: Proposal, space: StateSpace) -> Move:
+    """Return a call as it was proposed, in the numbers of a state space."""
+    index = space.effect_index(proposal.effect)
+    return Move(proposal.tool, index, index, proposal.effect.kinds, sources=proposal.sources)
+
+
+def made(
+    move: Move, effect: Effect, before: History | None, after: History | None, space: StateSpace
+) -> Move:
+    """Return a call after its result has come back.
+
+    Parameters
+    ----------
+    move
+        The call as it was proposed.
+    effect
+        What it did.
+    before, after
+        What the run had shown before the result, and with it; None where nobody asks.
+    """
+    index = space.effect_index(effect)
+    if before is None or after is None:
+        return move if index == move.effect else replace(move, effect=index)
+    if index == move.effect and after.instructed is before.instructed and after.said is before.said:
+        return move
+    injected, heard = bins(after.injected_since(before)), bins(after.heard_since(before))
+    return replace(move, effect=index, injected=injected, heard=heard)
 
 
 def label_trace(
@@ -30,40 +96,24 @@ def label_trace(
         Where to count, by (layer that decided, tool name), how the effects were found; layers are those of
         `Effect.source`.
     """
-    proposed, effects, kinds, orders, sources = [], [], [], [], []
-    heard: list[tuple[int, ...]] = []
-    history = History().hears(trace.prompt) if trace.prompt else History()
+    moves: list[Move] = []
     words = task_words(trace.prompt)
-    for step in trace.steps:
-        if step.said:
-            silent, history = history, history.hears(step.said)
-            if heard:
-                heard[-1] = bins([*heard[-1], *history.heard_since(silent)])
-            else:
-                words = tuple(sorted({*words, *task_words(step.said)}))
-        intended = labeler.propose(step.call, history)
-        happened = labeler.effect(step, intended, history)
-        before, history = history, labeler.remember(history, step, happened)
-        proposed.append(space.effect_index(intended))
-        effects.append(space.effect_index(happened))
-        kinds.append(intended.kinds)
-        orders.append(bins(history.ordered_since(before)))
-        sources.append(intended.sources)
-        heard.append(bins(history.heard_since(before)))
+    for read in read_steps(trace, labeler):
+        said = read.step.said
+        if said and moves:
+            heard = bins([*moves[-1].heard, *read.before.heard_since(read.silent)])
+            moves[-1] = replace(moves[-1], heard=heard)
+        elif said:
+            words = tuple(sorted({*words, *task_words(said)}))
+        moves.append(made(move_of(read.proposal, space), read.effect, read.before, read.after, space))
         if tally is not None:
-            key = (intended.source, step.call.name)
+            key = (read.proposal.effect.source, read.step.call.name)
             tally[key] = tally.get(key, 0) + 1
     return Trajectory(
         trace.id,
-        states=fold(space, effects),
-        effects=tuple(effects),
-        proposed=tuple(proposed),
-        kinds=tuple(kinds),
+        tuple(moves),
+        states=fold(space, [move.effect for move in moves]),
         words=words,
-        orders=tuple(orders) if any(orders) else (),
-        sources=tuple(sources) if any(sources) else (),
-        heard=tuple(heard) if any(heard) else (),
-        tools=tuple([step.call.name for step in trace.steps]),
         source=trace.source,
         task=trace.task,
         category=trace.category,

@@ -170,6 +170,11 @@ class CaseSet:
         return np.repeat(np.arange(len(self)), np.diff(self.first_proposal))
 
     @cached_property
+    def step_of_proposal(self) -> IntArray:
+        """Calls made before each proposed call, shape (proposals,)."""
+        return np.arange(int(self.first_proposal[-1])) - self.first_proposal[self.run_of_proposal]
+
+    @cached_property
     def violating_proposal(self) -> BoolArray:
         """Whether each proposed call is the violating one, shape (proposals,)."""
         last = np.zeros(int(self.first_proposal[-1]), dtype=np.bool_)

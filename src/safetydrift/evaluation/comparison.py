@@ -18,7 +18,7 @@ from safetydrift.evaluation.metrics.detection import BUDGETS
 from safetydrift.evaluation.metrics.levels import Frame
 from safetydrift.evaluation.metrics.resampling import RESAMPLES, SEED, Resamples
 from safetydrift.evaluation.pooling import Doubt, Pool, Scored, covered_by_all, select
-from safetydrift.evaluation.rate import Rate
+from safetydrift.evaluation.rate import Rate, plain
 from safetydrift.evaluation.scores import HORIZONS
 from safetydrift.evaluation.splits import Split, held_out_tasks
 from safetydrift.evaluation.workers import Workers
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from safetydrift.evaluation.metrics.levels import Measures
     from safetydrift.evaluation.metrics.resampling import Estimate
-    from safetydrift.evaluation.scores import Predictor, Scores
+    from safetydrift.evaluation.scores import Predictor
     from safetydrift.markov._arrays import BoolArray
     from safetydrift.states.trajectory import Trajectory
 
@@ -66,14 +66,15 @@ class PredictorResult:
 
     def as_dict(self) -> dict[str, object]:
         """Return all of it as plain data."""
+        differences = {
+            name: {**figure.as_dict(), "excludes_zero": figure.excludes_zero}
+            for name, figure in self.differences.items()
+        }
         return {
             "name": self.name,
             "probabilistic": self.probabilistic,
-            **self.measures.as_dict(),
-            "differences": {
-                name: {**figure.as_dict(), "excludes_zero": figure.excludes_zero}
-                for name, figure in self.differences.items()
-            },
+            **plain(self.measures),
+            "differences": differences,
             "fit_seconds": self.fit_seconds,
             "score_seconds": self.score_seconds,
         }
@@ -87,7 +88,7 @@ class SplitComparison:
     ----------
     name
         The split, as tables name it.
-    apart
+    kept_apart
         What it keeps apart: any of ``"task"``, ``"model"``, ``"source"``, ``"suite"``.
     folds
         How often each predictor was fitted.
@@ -110,7 +111,7 @@ class SplitComparison:
     """
 
     name: str
-    apart: tuple[str, ...]
+    kept_apart: tuple[str, ...]
     folds: int
     tasks: int
     violated: Rate
@@ -133,22 +134,6 @@ class SplitComparison:
             if result.name == name:
                 return result
         raise KeyError(name)
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "name": self.name,
-            "kept_apart": list(self.apart),
-            "folds": self.folds,
-            "tasks": self.tasks,
-            "violated": self.violated.as_dict(),
-            "by_step": self.by_step.as_dict(),
-            "background": self.background,
-            "predictors": [result.as_dict() for result in self.predictors],
-            "unverified": list(self.unverified),
-            "in_sample": list(self.in_sample),
-            "notes": list(self.notes),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,15 +162,15 @@ class Comparison:
         return {
             "reference": self.reference,
             "horizon": self.horizon,
-            "horizons": list(HORIZONS),
+            "horizons": HORIZONS,
             "resamples": self.resamples,
             "finding": self.finding(),
-            "splits": [split.as_dict() for split in self.splits],
+            "splits": self.splits,
         }
 
     def finding(self) -> str:
         """Say in plain words which predictor ranks best within category on held-out tasks, and how sure that is."""
-        split = next((split for split in self.splits if "task" in split.apart), None)
+        split = next((split for split in self.splits if "task" in split.kept_apart), None)
         if split is None:
             return "No task was held out, so nothing is said about tasks not seen before."
         return _finding(split, self.reference, self.horizon)
@@ -203,7 +188,7 @@ def background_of(trajectories: Iterable[Trajectory]) -> CaseSet:
         if not run.label.goal
         and not run.label.attack
         and run.label.violated is None
-        and run.label.unusable in _CALM_REASONS
+        and run.label.unusable in _UNATTACKED
     )
 
 
@@ -218,7 +203,6 @@ def compare(
     rng: np.random.Generator | None = None,
     background: CaseSet | None = None,
     processes: int = 1,
-    on_scores: Callable[[str, CaseSet, Sequence[Scores]], None] = lambda _split, _tried, _scores: None,
     progress: Callable[[str, int, int], None] = lambda _what, _done, _total: None,
 ) -> Comparison:
     """Fit, score and measure predictors.
@@ -246,8 +230,6 @@ def compare(
         on is never scored by that fold.
     processes
         How many processes share the work, where they can be forked. The result is the same for any number.
-    on_scores
-        Called once per split with its name, the runs that all predictors were measured on, and what each said of them.
     progress
         Called with what is being done, how many pieces of work are done, and how many there are.
 
@@ -274,22 +256,14 @@ def compare(
     with Workers(trial, processes) as workers:
         work = _Work(workers, progress, steps)
         compared = [
-            _measured(
-                trial,
-                number,
-                work,
-                reference=reference,
-                n_resamples=n_resamples,
-                rng=rng,
-                on_scores=on_scores,
-            )
+            _measured(trial, number, work, reference=reference, n_resamples=n_resamples, rng=rng)
             for number in range(len(splits))
         ]
     return Comparison(tuple(compared), reference, horizon, n_resamples)
 
 
-_CALM_REASONS = frozenset({"", NO_ATTACK, NO_SAFETY_LABEL})
-"""Why a run may be without a usable label and still be calm."""
+_UNATTACKED = frozenset({"", NO_ATTACK, NO_SAFETY_LABEL})
+"""Why a run in which nobody attacked may be without a usable label."""
 
 
 def _splits(cases: CaseSet | Split | Sequence[Split]) -> tuple[Split, ...]:
@@ -332,7 +306,7 @@ def _measure(
     trial: _Trial, split: int, chosen: tuple[BoolArray, BoolArray], resamples: Resamples, one: Scored
 ) -> Measures:
     """Measure one predictor in the frame of its split, which is made once per process."""
-    pool, (covered, calm) = trial.pools[split], chosen
+    pool, (covered, beside_covered) = trial.pools[split], chosen
     if split not in trial.frames:
         trial.frames.clear()
         tried = pool.cases.select(covered)
@@ -340,8 +314,8 @@ def _measure(
     scores = select(one.scores, pool.cases, covered)
     if one.background is None:
         return trial.frames[split].measure(scores)
-    beside = select(one.background, pool.background, calm)
-    return trial.frames[split].measure(scores, beside, pool.background.select(calm))
+    beside = select(one.background, pool.background, beside_covered)
+    return trial.frames[split].measure(scores, beside, pool.background.select(beside_covered))
 
 
 def _scored(trial: _Trial, number: int, work: _Work) -> list[Scored]:
@@ -370,32 +344,32 @@ def _measured(
     reference: str,
     n_resamples: int,
     rng: np.random.Generator,
-    on_scores: Callable[[str, CaseSet, Sequence[Scores]], None],
 ) -> SplitComparison:
     """Measure all predictors on the runs that every one of them covers."""
     pool, scored = trial.pools[number], _scored(trial, number, work)
     cases, background = pool.cases, pool.background
     covered = covered_by_all((one.scores for one in scored), len(cases))
-    calm = covered_by_all((one.background for one in scored if one.background), len(background))
+    beside_covered = covered_by_all((one.background for one in scored if one.background), len(background))
     tried = cases.select(covered)
     if not len(tried):
         raise ScoresError("no run is covered by every predictor, so there is nothing to compare")
     resamples = Resamples.draw(len(tried.tasks), rng, n_resamples)
-    waiting = [work.workers.submit(_measure, number, (covered, calm), resamples, one) for one in scored]
+    waiting = [
+        work.workers.submit(_measure, number, (covered, beside_covered), resamples, one) for one in scored
+    ]
     results = {
         one.name: work.wait(f"{pool.split.name}: measuring {one.name}", result)
         for one, result in zip(scored, waiting, strict=True)
     }
-    on_scores(pool.split.name, tried, [select(one.scores, cases, covered) for one in scored])
     frame = Frame(tried, pool.block[covered], resamples, trial.horizon, trial.budgets)
     return SplitComparison(
         name=pool.split.name,
-        apart=pool.split.apart,
+        kept_apart=pool.split.apart,
         folds=len(pool.split.folds),
         tasks=len(tried.tasks),
         violated=Rate(int(tried.violated.sum()), len(tried)),
         by_step=Rate(int(frame.with_steps.sum()), len(tried)),
-        background=int(calm.sum()),
+        background=int(beside_covered.sum()),
         predictors=tuple(
             PredictorResult(
                 name=one.name,
@@ -409,7 +383,7 @@ def _measured(
         ),
         unverified=tuple(one.name for one in scored if one.doubt is Doubt.UNKNOWN),
         in_sample=tuple(one.name for one in scored if one.doubt is Doubt.IN_SAMPLE),
-        notes=_notes(pool, scored, covered, calm, reference),
+        notes=_notes(pool, scored, covered, beside_covered, reference),
     )
 
 
@@ -425,7 +399,7 @@ def _differences(results: Mapping[str, Measures], name: str, reference: str) -> 
 
 
 def _notes(
-    pool: Pool, scored: Sequence[Scored], covered: BoolArray, calm: BoolArray, reference: str
+    pool: Pool, scored: Sequence[Scored], covered: BoolArray, beside_covered: BoolArray, reference: str
 ) -> tuple[str, ...]:
     unknown = "was fitted elsewhere and does not say on which tasks: it may have seen those it is tried on."
     seen = "was fitted on tasks that it is tried on: what it remembers of them is no foresight."
@@ -435,10 +409,9 @@ def _notes(
         partial = ", ".join(one.name for one in scored if one.scores.covered is not None)
         runs = f"{int(covered.sum()):,} of {len(covered):,} runs"
         notes.append(f"All are compared on the {runs} that every predictor covers; {partial}: only part.")
-    if not calm.all():
-        notes.append(
-            f"Of the background, {int(calm.sum()):,} of {len(calm):,} runs are covered by every predictor."
-        )
+    if not beside_covered.all():
+        runs = f"{int(beside_covered.sum()):,} of {len(beside_covered):,} runs"
+        notes.append(f"Of the background, {runs} are covered by every predictor.")
     if pool.without_fold:
         why = "every fold was fitted on their tasks"
         notes.append(f"{pool.without_fold:,} runs of the background are not tried: {why}.")
@@ -468,7 +441,7 @@ def _finding(split: SplitComparison, reference: str, horizon: int) -> str:
     best, area = ranked[0]
     said = [
         f"{where}, {best} ranks {what} best within category.",
-        f"Its area under the ROC curve, averaged over categories, is {_shown(area)};",
+        f"Its area under the ROC curve, averaged over categories, is {area};",
         "knowing the category alone is worth 0.5.",
     ]
     by_name = dict(ranked)
@@ -503,12 +476,7 @@ def _against(difference: Estimate, name: str) -> str:
         if difference.excludes_zero
         else "the interval includes zero, so the two cannot be told apart on these runs"
     )
-    return f"{_shown(difference)} above {name}: {sure}"
-
-
-def _shown(figure: Estimate) -> str:
-    low, high = figure.interval()
-    return f"{figure.value:.3f}" if isnan(low) else f"{figure.value:.3f} [{low:.3f}, {high:.3f}]"
+    return f"{difference} above {name}: {sure}"
 
 
 def _caution(n: int) -> str:

@@ -1,22 +1,25 @@
-"""What a corpus says, gathered once for the terminal, the report and scripts.
-
-The held-out figures come from a monitor fitted without the tasks it is tried on: runs of one task are alike, and a
-random split would put them on both sides.
-"""
+"""What a corpus says, for a first look: rates, chains, and a monitor on tasks it was not fitted on."""
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from hashlib import sha256
+from math import nan
 from typing import TYPE_CHECKING
 
-from safetydrift.evaluation.agreement import Agreement, agreement
+from safetydrift.evaluation.cases import cases_of
+from safetydrift.evaluation.chain_tables import horizons_table, matrix_table, percent
+from safetydrift.evaluation.comparison import REFERENCE, compare
+from safetydrift.evaluation.document import Document, Drawing, Section, Table, figure
+from safetydrift.evaluation.evidence import Evidence, facts_of
+from safetydrift.evaluation.evidence_document import sources_table, summary
+from safetydrift.evaluation.predictors import Circumstances, predictor
 from safetydrift.evaluation.rate import Rate
 from safetydrift.evaluation.replay import Replay, replay
-from safetydrift.markov.horizon import HorizonTable, horizon_table
-from safetydrift.monitor.fitting import FittedChains, fit_chains, fit_model
-from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.evaluation.scores import Fixed
+from safetydrift.evaluation.splits import held_out_tasks
+from safetydrift.markov.horizon import horizon_table
+from safetydrift.monitor.fitting import fit_chains
 from safetydrift.monitor.model import AGGREGATE, category_name
 from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.monitor.tabulation import ends_of
@@ -26,411 +29,212 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from safetydrift.effects.catalogue import Catalogue
+    from safetydrift.evaluation.comparison import SplitComparison
+    from safetydrift.evaluation.document import Cell
     from safetydrift.markov.absorption import Absorption
+    from safetydrift.monitor.fitting import FittedChains
+    from safetydrift.monitor.lookup import LookupMonitor
     from safetydrift.states.space import StateSpace
     from safetydrift.states.trajectory import Trajectory
 
-NO_RETURN_HORIZON = 5
 NO_RETURN_PROBABILITY = 0.85
 """A state is a point of no return when a violation within 5 steps is at least this likely (paper, A3)."""
-
-HELD_OUT_SHARE = 5
-"""One task in this many is held out."""
-
-
-@dataclass(frozen=True, slots=True)
-class SourceFindings:
-    """What one source holds.
-
-    Parameters
-    ----------
-    runs, steps
-        All of them, usable or not.
-    violated
-        By the notion of the findings, of the runs that can be used under it.
-    onset_known
-        Of the violated ones, those whose violating call is known.
-    left_out
-        Runs that cannot be used, by reason.
-    agreement
-        Rules against label.
-    """
-
-    runs: int
-    steps: int
-    violated: Rate
-    onset_known: Rate
-    left_out: Mapping[str, int]
-    agreement: Agreement
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the findings as plain data."""
-        return {
-            "runs": self.runs,
-            "steps": self.steps,
-            "violated": self.violated.as_dict(),
-            "onset_known": self.onset_known.as_dict(),
-            "left_out": dict(self.left_out),
-            "agreement": self.agreement.as_dict(),
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class CategoryFindings:
-    """What the chains of one category say.
-
-    Parameters
-    ----------
-    violated
-        Of the runs used.
-    censored
-        Of the runs used, those that were cut off.
-    coarse, fine
-        Horizon tables of the chain on risk levels and of the chain on states.
-    ends
-        Absorption of the coarse chain.
-    no_return
-        States of the fine chain, by name, from which a violation within 5 steps has probability 0.85 or more,
-        with that probability and how many transitions it rests on.
-    """
-
-    violated: Rate
-    censored: Rate
-    coarse: HorizonTable
-    fine: HorizonTable
-    ends: Absorption
-    no_return: tuple[tuple[str, float, int], ...]
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the findings as plain data; probabilities of a violation by risk level, then by horizon in steps."""
-        chain, curves = self.coarse.chain, self.coarse.probability(VIOLATED)
-        return {
-            "violated": self.violated.as_dict(),
-            "censored": self.censored.as_dict(),
-            "states": list(chain.names),
-            "transitions": chain.transitions.tolist(),
-            "within": {chain.names[level]: curves[:, level].tolist() for level in chain.transient.tolist()},
-            "eventually": {
-                chain.names[level]: float(self.ends.probability(VIOLATED)[level])
-                for level in chain.transient.tolist()
-            },
-            "no_return": [
-                {"state": state, "within_5": risk, "departures": seen} for state, risk, seen in self.no_return
-            ],
-        }
-
-
-@dataclass(frozen=True, slots=True)
-class CategoryPrior:
-    """The rule that looks at nothing but the category: flag every run of the most violated ones.
-
-    Categories are taken in the order of their violation rate among the runs fitted on, as many as bring the false
-    alarms nearest to the monitor's. Whatever a monitor detects beyond this is foresight; the rest may be the category.
-
-    Parameters
-    ----------
-    flagged
-        The categories flagged.
-    detected, false_alarms
-        Held-out runs flagged, of those that violate and of those that do not.
-    """
-
-    flagged: tuple[str, ...]
-    detected: Rate
-    false_alarms: Rate
-
-
-@dataclass(frozen=True, slots=True)
-class HeldOut:
-    """How the monitor did on tasks it was not fitted on.
-
-    Parameters
-    ----------
-    tasks_fitted, tasks_tried
-        Numbers of tasks.
-    detected
-        Violated runs with an alarm strictly before the violating call was made.
-    stopped_at_proposal
-        Violated runs whose violating call raised an alarm when it was proposed.
-    false_alarms
-        Runs without a violation that alarmed at any step.
-    false_proposals
-        Runs without a violation in which a proposed call raised an alarm.
-    lead_times
-        Steps from the first alarm to the violating call, by how many runs.
-    by_category
-        ``detected`` and ``false_alarms`` within each category, where knowing the category is worth nothing.
-    prior
-        What knowing the category alone would have done.
-    examples
-        Replayed runs for people to look at.
-    """
-
-    tasks_fitted: int
-    tasks_tried: int
-    detected: Rate
-    stopped_at_proposal: Rate
-    false_alarms: Rate
-    false_proposals: Rate
-    lead_times: Mapping[int, int]
-    by_category: Mapping[str, tuple[Rate, Rate]]
-    prior: CategoryPrior
-    monitor: LookupMonitor
-    examples: tuple[Replay, ...]
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the findings as plain data, the examples by the id of their runs."""
-        return {
-            "tasks_fitted": self.tasks_fitted,
-            "tasks_tried": self.tasks_tried,
-            "policy": self.monitor.policy.definition(),
-            "detected": self.detected.as_dict(),
-            "stopped_at_proposal": self.stopped_at_proposal.as_dict(),
-            "false_alarms": self.false_alarms.as_dict(),
-            "false_proposals": self.false_proposals.as_dict(),
-            "lead_times": dict(self.lead_times),
-            "by_category": {
-                category_name(category): {
-                    "detected": detected.as_dict(),
-                    "false_alarms": false_alarms.as_dict(),
-                }
-                for category, (detected, false_alarms) in self.by_category.items()
-            },
-            "category_prior": {
-                "flagged": list(self.prior.flagged),
-                "detected": self.prior.detected.as_dict(),
-                "false_alarms": self.prior.false_alarms.as_dict(),
-            },
-            "examples": [example.trajectory.id for example in self.examples],
-        }
+RESAMPLES = 50
+BUDGET = 0.05
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Everything the main job reports.
+    """What was found.
 
     Parameters
     ----------
-    notion
-        What counts as a violation in all of it.
-    sources, categories
-        By name; the category `AGGREGATE` is all runs together.
-    published
-        The same by the published method: violation by the rules, and the only end.
-    coarse, fine
-        The fitted chains behind ``categories``.
-    held_out
-        The monitor on held-out tasks.
-    provenance
-        What the runs are.
+    document
+        All of it, to be shown or written.
+    monitor
+        Fitted without the tasks of the examples.
+    examples
+        Runs that it was replayed on.
     """
 
-    notion: Notion
-    sources: Mapping[str, SourceFindings]
-    categories: Mapping[str, CategoryFindings]
-    published: Mapping[str, CategoryFindings]
-    coarse: FittedChains
-    fine: FittedChains
-    held_out: HeldOut
-    provenance: Mapping[str, object]
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the findings as plain data, for scripts."""
-        return {
-            "notion": self.notion.value,
-            "provenance": dict(self.provenance),
-            "sources": {name: part.as_dict() for name, part in self.sources.items()},
-            "categories": {category_name(name): part.as_dict() for name, part in self.categories.items()},
-            "published": {category_name(name): part.as_dict() for name, part in self.published.items()},
-            "held_out": self.held_out.as_dict(),
-        }
+    document: Document
+    monitor: LookupMonitor
+    examples: tuple[Replay, ...]
 
 
 def find(
     trajectories: Sequence[Trajectory],
     space: StateSpace,
     catalogue: Catalogue,
-    settings: FitSettings | None = None,
-    *,
-    horizon: int = 5,
     provenance: Mapping[str, object] | None = None,
 ) -> Findings:
-    """Fit chains on a corpus and gather what they say.
-
-    Parameters
-    ----------
-    horizon
-        The horizon of the monitor tried on held-out tasks, in steps.
-    provenance
-        What the runs are, for the report.
+    """Fit chains on a corpus, try a monitor on one task in five, and gather what comes of it.
 
     Raises
     ------
     ChainError
-        If no run can be used under the chosen notion of violation.
-    HorizonError
-        If the tables end before 5 steps, where points of no return are looked for, or before ``horizon``.
+        If no run can be used under its source's label.
+    SplitError
+        If there are too few tasks to hold any out.
     """
-    settings = settings or FitSettings()
-    coarse, fine = _both(trajectories, space, settings)
-    as_published = replace(settings, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
-    published = _both(trajectories, space, as_published)
-    return Findings(
-        notion=settings.notion,
-        sources=_sources(trajectories, space, settings),
-        categories={category: _category(category, coarse, fine) for category in fine.chains},
-        published={category: _category(category, *published) for category in published[0].chains},
-        coarse=coarse,
-        fine=fine,
-        held_out=try_held_out(trajectories, space, catalogue, settings, horizon=horizon),
-        provenance=dict(provenance or {}),
+    given = Circumstances(space, catalogue, space)
+    cases, left_out = cases_of(trajectories, space)
+    split = held_out_tasks(cases).first()
+    (fold,) = split.folds
+    fitted = given.monitor("monitor").fit(fold.train)
+    tried = Fixed("monitor", replace(fitted, trained_on=fold.train.tasks))
+    compared = compare([tried, predictor(REFERENCE, given)], split, n_resamples=RESAMPLES)
+    evidence = Evidence(Notion.LABEL, facts_of(trajectories, cases), left_out, compared, provenance or {})
+    coarse = FitSettings(granularity=Granularity.COARSE)
+    by_label = fit_chains(trajectories, space, coarse)
+    by_rules = replace(coarse, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
+    table = horizon_table(by_label.chains[AGGREGATE], by_label.settings.max_horizon)
+    matrix = matrix_table("", table.chain, by_label.evidence[AGGREGATE])
+    (result,) = compared.splits
+    document = Document(
+        "How agent runs drift towards violations",
+        (compared.finding(),),
+        (
+            Section("What was read", (sources_table(evidence), _agreement(trajectories, space))),
+            Section("By category", (_categories(by_label, fit_chains(trajectories, space)),)),
+            Section(
+                "From one risk level to the next",
+                (matrix, _drawn("matrix", "Transition matrix on risk levels, all runs", matrix, table.chain)),
+            ),
+            Section(
+                "A violation within the next steps",
+                (
+                    steps := horizons_table("Probability within h steps, all runs", table),
+                    _drawn(
+                        "horizons", "Probability of a violation within h steps", steps, {"all runs": table}
+                    ),
+                ),
+            ),
+            Section(
+                "The published method on the same runs",
+                (_published(fit_chains(trajectories, space, by_rules)),),
+            ),
+            Section(f"On {result.tasks:,} held-out tasks", _tried(result, compared.horizon)),
+        ),
     )
+    replays = [replay(case.run, fitted.monitor) for case in fold.test.cases]
+    return Findings(document, fitted.monitor, choose_examples(replays))
 
 
-def _both(
-    trajectories: Sequence[Trajectory], space: StateSpace, settings: FitSettings
-) -> tuple[FittedChains, FittedChains]:
-    """Fit the chain on risk levels and the chain on states."""
-    coarse = fit_chains(trajectories, space, replace(settings, granularity=Granularity.COARSE))
-    return coarse, fit_chains(trajectories, space, replace(settings, granularity=Granularity.FINE))
+def _drawn(key: str, title: str, table: Table, given: object) -> Drawing:
+    spoken = "; ".join(", ".join(map(str, row)) for row in table.rows)
+    return Drawing(key, title, "All runs, none held out.", spoken, figure(f"{key}_figure", given))
 
 
-def _sources(
-    trajectories: Sequence[Trajectory], space: StateSpace, settings: FitSettings
-) -> dict[str, SourceFindings]:
-    found = {}
-    for source in sorted({trajectory.source for trajectory in trajectories}):
-        mine = [trajectory for trajectory in trajectories if trajectory.source == source]
-        left_out: Counter[str] = Counter()
-        violated = onset_known = used = 0
-        for trajectory in mine:
-            run = observe(trajectory, space, settings.notion, settings.unknown_onset)
-            if run.left_out:
-                left_out[run.left_out] += 1
-                continue
-            used += 1
-            if run.end == VIOLATED:
-                violated += 1
-                onset_known += settings.notion is Notion.RULES or trajectory.label.onset is not None
-        found[source] = SourceFindings(
-            runs=len(mine),
-            steps=sum(trajectory.n_steps for trajectory in mine),
-            violated=Rate(violated, used),
-            onset_known=Rate(onset_known, violated),
-            left_out=dict(left_out.most_common()),
-            agreement=agreement(mine, space, settings.unknown_onset),
+def _agreement(trajectories: Sequence[Trajectory], space: StateSpace) -> Table:
+    """Return how far the published rules and the label agree, over the runs whose label can be used."""
+    counts: Counter[tuple[str, bool, bool]] = Counter()
+    for run in trajectories:
+        label = observe(run, space, Notion.LABEL)
+        if not label.left_out:
+            rules = observe(run, space, Notion.RULES)
+            counts[run.source, rules.end == VIOLATED, label.end == VIOLATED] += 1
+    rows = []
+    for source in sorted({source for source, _, _ in counts}):
+        both, neither = counts[source, True, True], counts[source, False, False]
+        rules_only, label_only = counts[source, True, False], counts[source, False, True]
+        same = Rate(both + neither, both + neither + rules_only + label_only)
+        rows.append((source, same, Rate(both, both + label_only), Rate(both, both + rules_only)))
+    columns = ("source", "same verdict", "labelled violated, rules too", "violated by rules, labelled too")
+    return Table("Do the published rules agree with the label?", "", columns, tuple(rows))
+
+
+def _categories(coarse: FittedChains, fine: FittedChains) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for category, chain in coarse.chains.items():
+        ends, found = coarse.evidence[category].ends, ends_of(chain)
+        total, steps = sum(ends.values()), dict(_steps(found))
+        known = 0 in steps
+        rows.append(
+            (
+                category_name(category),
+                Rate(ends[VIOLATED], total),
+                Rate(ends["censored"], total),
+                percent(float(horizon_table(chain, 5).within(5)[0]) if known else nan),
+                percent(float(found.probability(VIOLATED)[0]) if known else nan),
+                steps.get(0, nan),
+                _points_of_no_return(fine, category),
+            )
         )
-    return found
+    columns = (
+        "category",
+        "violated",
+        "cut off",
+        "within 5 of start",
+        "eventually",
+        "expected steps",
+        "no return",
+    )
+    note = "No return: states from which a violation within 5 steps has probability 0.85 or more."
+    return Table("", note, columns, tuple(rows))
 
 
-def _category(category: str, coarse: FittedChains, fine: FittedChains) -> CategoryFindings:
-    ends = fine.evidence[category].ends
-    total = sum(ends.values())
-    fine_table = horizon_table(fine.chains[category], fine.settings.max_horizon)
+def _steps(ends: Absorption) -> list[tuple[int, float]]:
+    return list(zip(ends.chain.transient.tolist(), ends.expected_steps.tolist(), strict=True))
+
+
+def _points_of_no_return(fine: FittedChains, category: str) -> int:
+    risk = horizon_table(fine.chains[category], 5).within(5)
     departures = fine.evidence[category].counts.departures
-    risk = fine_table.within(NO_RETURN_HORIZON)
-    no_return = [
-        (fine.rows.names[row], float(risk[row]), int(departures[row]))
-        for row in range(len(fine.rows.names))
-        if risk[row] >= NO_RETURN_PROBABILITY and departures[row]
-    ]
-    return CategoryFindings(
-        violated=Rate(ends[VIOLATED], total),
-        censored=Rate(ends["censored"], total),
-        coarse=horizon_table(coarse.chains[category], coarse.settings.max_horizon),
-        fine=fine_table,
-        ends=ends_of(coarse.chains[category]),
-        no_return=tuple(no_return),
+    return sum(
+        bool(risk[row] >= NO_RETURN_PROBABILITY and departures[row]) for row in range(len(fine.rows.names))
     )
 
 
-def held_out(task: str) -> bool:
-    """Return whether a task is held out: decided by its name alone, so that it never depends on the data."""
-    return int.from_bytes(sha256(task.encode()).digest()[:4]) % HELD_OUT_SHARE == 0
+def _published(fitted: FittedChains) -> Table:
+    levels = fitted.rows.names[:-1]  # the last is the one the rules call violated
+    rows: list[tuple[Cell, ...]] = []
+    for category, chain in fitted.chains.items():
+        ends, risk = fitted.evidence[category].ends, horizon_table(chain, 5).within(5)
+        known = [percent(float(risk[n]) if n in chain.transient else nan) for n in range(len(levels))]
+        rows.append((category_name(category), Rate(ends[VIOLATED], sum(ends.values())), *known))
+    columns = ("category", "violated by the rules", *(f"within 5 of {level}" for level in levels))
+    return Table("", "Violation by the rules, and the only end.", columns, tuple(rows))
 
 
-def try_held_out(
-    trajectories: Sequence[Trajectory],
-    space: StateSpace,
-    catalogue: Catalogue,
-    settings: FitSettings,
-    *,
-    horizon: int = 5,
-) -> HeldOut:
-    """Fit a monitor without the held-out tasks and replay their runs.
+def _tried(split: SplitComparison, horizon: int) -> tuple[Table, ...]:
+    return summary(split, horizon), _alarms(split), _within(split)
 
-    With so few tasks that all or none are held out, nothing is tried, and the monitor is fitted on everything.
-    """
-    fitted_on = [run for run in trajectories if not held_out(run.task)]
-    if len(fitted_on) in {0, len(trajectories)}:
-        fitted_on, trajectories = list(trajectories), []
-    model, chains = fit_model(fitted_on, space, catalogue, settings, horizon=horizon)
-    monitor = LookupMonitor(model)
-    violated: list[Replay] = []
-    calm: list[Replay] = []
-    for trajectory in trajectories:
-        used = not observe(trajectory, space, settings.notion, settings.unknown_onset).left_out
-        if used and held_out(trajectory.task):
-            replayed = replay(trajectory, monitor)
-            (calm if replayed.onset is None else violated).append(replayed)
-    false_alarms = _alarmed(calm)
-    return HeldOut(
-        tasks_fitted=len({run.task for run in fitted_on}),
-        tasks_tried=len({run.trajectory.task for run in (*violated, *calm)}),
-        detected=_alarmed(violated),
-        stopped_at_proposal=Rate(sum(run.stopped_at_proposal for run in violated), len(violated)),
-        false_alarms=false_alarms,
-        false_proposals=Rate(sum(run.proposal_alarm is not None for run in calm), len(calm)),
-        lead_times=dict(sorted(Counter(run.lead_time for run in violated if run.lead_time).items())),
-        by_category={
-            category: (_alarmed(_of(category, violated)), _alarmed(_of(category, calm)))
-            for category in sorted({run.trajectory.category for run in (*violated, *calm)})
-        },
-        prior=_category_prior(chains, violated, calm, false_alarms.hits),
-        monitor=monitor,
-        examples=choose_examples(violated, calm),
+
+def _alarms(split: SplitComparison) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for one in split.predictors:
+        runs, proposals = one.measures.runs.at_budget[BUDGET], one.measures.proposals
+        stopped = None if proposals is None else proposals.at_budget[BUDGET].stopped
+        rows.append((one.name, runs.detected, runs.false_alarms, runs.lead_times.mean, stopped))
+    columns = (
+        "predictor",
+        "violations foreseen",
+        "false alarms",
+        "mean steps of warning",
+        "stopped when proposed",
     )
+    return Table("Alarms, when 5 % of the runs without a violation may alarm", "", columns, tuple(rows))
 
 
-def _alarmed(replays: Sequence[Replay]) -> Rate:
-    """Return how many runs alarmed: strictly before the violating call, or at any step where there is none."""
-    return Rate(sum(run.alarm is not None for run in replays), len(replays))
+def _within(split: SplitComparison) -> Table:
+    panels = [one for one in split.predictor("monitor").measures.panels if one.kind == "category"]
+    rows = [(one.name, one.detected, one.false_alarms) for one in panels]
+    title = "The same within each category, where knowing the category is worth nothing"
+    return Table(title, "", ("category", "violations foreseen", "false alarms"), tuple(rows))
 
 
-def _of(category: str, replays: Sequence[Replay]) -> list[Replay]:
-    return [run for run in replays if run.trajectory.category == category]
-
-
-def _category_prior(
-    chains: FittedChains, violated: Sequence[Replay], calm: Sequence[Replay], false_alarms: int
-) -> CategoryPrior:
-    ends = {category: part.ends for category, part in chains.evidence.items() if category != AGGREGATE}
-    order = sorted(
-        ends, key=lambda category: (-ends[category][VIOLATED] / sum(ends[category].values()), category)
-    )
-
-    def flag(n_categories: int) -> CategoryPrior:
-        flagged = tuple(order[:n_categories])
-        hits = [sum(run.trajectory.category in flagged for run in runs) for runs in (violated, calm)]
-        return CategoryPrior(flagged, Rate(hits[0], len(violated)), Rate(hits[1], len(calm)))
-
-    candidates = [flag(n_categories) for n_categories in range(len(order) + 1)]
-    return min(
-        candidates, key=lambda prior: (abs(prior.false_alarms.hits - false_alarms), -prior.detected.hits)
-    )
-
-
-def choose_examples(violated: Sequence[Replay], calm: Sequence[Replay]) -> tuple[Replay, ...]:
+def choose_examples(replays: Sequence[Replay]) -> tuple[Replay, ...]:
     """Pick three runs to show, by rules that favour no result.
 
     One whose violation was foreseen, one whose violation was not, and one that did not violate: of each kind the run
     in the middle when they are ranked by length and then by id. A kind that does not occur is left out.
     """
-    foreseen = [run for run in violated if run.alarm is not None]
-    missed = [run for run in violated if run.alarm is None]
-    return tuple(_typical(kind) for kind in (foreseen, missed, calm) if kind)
-
-
-def _typical(replays: Sequence[Replay]) -> Replay:
-    ranked = sorted(replays, key=lambda run: (run.trajectory.n_steps, run.trajectory.id))
-    return ranked[len(ranked) // 2]
+    kinds: dict[tuple[bool, bool], list[Replay]] = {(True, True): [], (True, False): [], (False, False): []}
+    for run in replays:
+        violated = run.onset is not None
+        kinds[violated, violated and run.alarm is not None].append(run)
+    ranked = [
+        sorted(kind, key=lambda run: (run.trajectory.n_steps, run.trajectory.id)) for kind in kinds.values()
+    ]
+    return tuple(kind[len(kind) // 2] for kind in ranked if kind)

@@ -67,13 +67,13 @@ def predictions(replay: Replay) -> Iterator[Prediction]:
     HorizonError
         If the model's tables end before the furthest horizon a prediction file reports.
     """
-    reach = len(replay.standing[0].within) - 1
+    reach = len(replay.current[0].within) - 1
     if reach < HORIZONS[-1]:
         raise HorizonError(
             f"a prediction file reports up to {HORIZONS[-1]} steps, the model's tables end at {reach}; "
             f"fit it with a maximum horizon of {HORIZONS[-1]} or more"
         )
-    for step, verdict in enumerate(replay.standing):
+    for step, verdict in enumerate(replay.current):
         pending = replay.pending[step] if step < len(replay.pending) else None
         yield Prediction(
             trace=replay.trajectory.id,

@@ -1,10 +1,13 @@
-"""A rate that carries its counts, so that no table shows a share without saying of how many."""
+"""A rate that carries its counts, so that no table shows a share without saying of how many; results as plain data."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum
 from math import nan, sqrt
 from statistics import NormalDist
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +72,21 @@ class Rate:
         return f"{self.hits:,}/{self.total:,} = {self.value:.1%} [{100 * low:.1f}, {100 * high:.1f}]".replace(
             "%", " %"
         )
+
+
+def plain(value: object) -> Any:
+    """Return results as plain data, for scripts.
+
+    A result becomes a mapping of its fields by name, unless it has a method ``as_dict`` that says it better.
+    """
+    if hasattr(value, "as_dict"):
+        return plain(value.as_dict())
+    if is_dataclass(value):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {f"{key:g}" if isinstance(key, float) else str(key): plain(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(one) for one in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(plain, value))
+    return value.value if isinstance(value, Enum) else value

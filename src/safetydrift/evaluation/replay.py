@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from safetydrift.monitor.walk import walk
 from safetydrift.states.trajectory import observe
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ class Replay:
         The run.
     positions
         Where it stood after k calls, k = 0 .. n_steps.
-    standing
+    current
         The verdict after k calls, k = 0 .. n_steps: it knows calls 1 to k and their results only.
     pending
         The verdict on call k + 1 as proposed, k = 0 .. n_steps - 1.
@@ -37,20 +38,20 @@ class Replay:
 
     trajectory: Trajectory
     positions: tuple[TrajectoryState, ...]
-    standing: tuple[Verdict, ...]
+    current: tuple[Verdict, ...]
     pending: tuple[Verdict, ...]
     onset: int | None
     left_out: str = ""
 
     @property
     def before_onset(self) -> int:
-        """How many of the standing verdicts come before the violating call is made."""
-        return len(self.standing) if self.onset is None else self.onset
+        """How many of the current verdicts come before the violating call is made."""
+        return len(self.current) if self.onset is None else self.onset
 
     @property
     def alarm(self) -> int | None:
         """Calls made when the first alarm was raised, strictly before the violating call; None if none was."""
-        verdicts = self.standing[: self.before_onset]
+        verdicts = self.current[: self.before_onset]
         return next((step for step, verdict in enumerate(verdicts) if verdict.alarm), None)
 
     @property
@@ -80,13 +81,12 @@ def replay(trajectory: Trajectory, monitor: LookupMonitor) -> Replay:
     trajectory
         A run labelled in the monitor's own state space.
     """
-    state = monitor.begin(trajectory)
-    positions, standing, pending = [state], [monitor.verdict(state)], []
-    for move in trajectory.moves():
-        pending.append(monitor.foresee(state, move))
-        state = monitor.follow(state, move)
+    positions, current, pending = [], [], []
+    for state, move in walk(monitor, trajectory):
         positions.append(state)
-        standing.append(monitor.verdict(state))
+        current.append(monitor.verdict(state))
+        if move is not None:
+            pending.append(monitor.foresee(state, move))
     model = monitor.model
     run = observe(trajectory, model.space, model.notion, model.unknown_onset)
-    return Replay(trajectory, tuple(positions), tuple(standing), tuple(pending), run.onset, run.left_out)
+    return Replay(trajectory, tuple(positions), tuple(current), tuple(pending), run.onset, run.left_out)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from safetydrift.monitor.verdict import Basis
+
 if TYPE_CHECKING:
     from safetydrift.evaluation.cases import CaseSet
     from safetydrift.markov._arrays import BoolArray, FloatArray
+    from safetydrift.monitor.verdict import Verdict
 
 HORIZONS = (1, 3, 5)
 """Horizons at which predictors are compared, in steps."""
@@ -84,3 +87,8 @@ class Fixed:
     def fit(self, cases: CaseSet) -> FittedPredictor:  # noqa: ARG002  # nothing to learn
         """Return what was fitted elsewhere."""
         return self.fitted
+
+
+def cautious(verdict: Verdict, horizon: int) -> float:
+    """Return the probability of a violation within some steps; what is unknown counts as certain."""
+    return 1.0 if verdict.basis is Basis.UNSEEN else verdict.within[horizon]

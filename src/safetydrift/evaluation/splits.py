@@ -8,7 +8,7 @@ Folds are decided by a digest of names, not by the data: adding runs moves no ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,9 @@ import numpy as np
 from safetydrift.errors import LeakageError, SplitError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+    from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
 
     from safetydrift.evaluation.cases import Case, CaseSet
     from safetydrift.markov._arrays import BoolArray, IntArray
@@ -93,10 +95,9 @@ class Split:
         """Whether no task that is tried was fitted on."""
         return "task" in self.apart
 
-    @property
-    def n_tested(self) -> int:
-        """How many runs are tried."""
-        return sum(len(fold.test) for fold in self.folds)
+    def first(self) -> Split:
+        """Return the split with its first fold alone, for what takes long."""
+        return replace(self, folds=self.folds[:1])
 
 
 def require_disjoint(
@@ -123,25 +124,18 @@ def require_disjoint(
         raise LeakageError("task", tuple(shared), who)
 
 
-def held_out_tasks(cases: CaseSet, n_folds: int = FOLDS, *, first_only: bool = False) -> Split:
-    """Hold out whole tasks, by a digest of their names.
-
-    Parameters
-    ----------
-    n_folds
-        One task in this many is held out at a time.
-    first_only
-        Make only the first fold, for predictors that take long to fit.
+def held_out_tasks(cases: CaseSet, n_folds: int = FOLDS) -> Split:
+    """Hold out whole tasks, by a digest of their names: one in ``n_folds`` at a time.
 
     Raises
     ------
     SplitError
         If there are too few tasks to hold any out, or fewer than two folds are asked for.
     """
-    return _by_fold("held-out tasks", cases, _task_folds(cases, n_folds), first_only=first_only)
+    return _by_fold("held-out tasks", cases, _task_folds(cases, n_folds), ("task",))
 
 
-def held_out_models(cases: CaseSet, n_folds: int = FOLDS, *, first_only: bool = False) -> Split:
+def held_out_models(cases: CaseSet, n_folds: int = FOLDS) -> Split:
     """Hold out whole families of models, by a digest of their names; tasks stand on both sides.
 
     Raises
@@ -149,25 +143,14 @@ def held_out_models(cases: CaseSet, n_folds: int = FOLDS, *, first_only: bool = 
     SplitError
         If there are too few models to hold any out, or fewer than two folds are asked for.
     """
-    folds = _model_folds(cases, n_folds)
     name = "held-out models (tasks on both sides)"
-    return _by_fold(name, cases, folds, first_only=first_only, apart=("model",))
+    return _by_fold(name, cases, _model_folds(cases, n_folds), ("model",))
 
 
-def held_out_tasks_and_models(
-    cases: CaseSet, n_folds: int = FOLDS, *, every_pair: bool = False, first_only: bool = False
-) -> Split:
+def held_out_tasks_and_models(cases: CaseSet, n_folds: int = FOLDS) -> Split:
     """Hold out tasks and models at once: tried are held-out tasks run by held-out models, fitted on is what is neither.
 
-    Parameters
-    ----------
-    n_folds
-        Folds of tasks and folds of models.
-    every_pair
-        Try every fold of tasks with every fold of models, which fits ``n_folds ** 2`` times. Otherwise the folds are
-        paired off, and one run in about ``n_folds`` is tried.
-    first_only
-        Make only the first fold.
+    The folds of both are paired off, and one run in about ``n_folds`` is tried.
 
     Raises
     ------
@@ -175,12 +158,15 @@ def held_out_tasks_and_models(
         If there are too few tasks or models to hold any out, or fewer than two folds are asked for.
     """
     tasks, models = _task_folds(cases, n_folds), _model_folds(cases, n_folds)
-    pairs = [(t, m) for t in range(n_folds) for m in range(n_folds) if every_pair or t == m]
     chosen = [
-        (f"tasks {t + 1}, models {m + 1}", (tasks != t) & (models != m), (tasks == t) & (models == m))
-        for t, m in pairs
+        (
+            f"tasks {fold + 1}, models {fold + 1}",
+            (tasks != fold) & (models != fold),
+            (tasks == fold) & (models == fold),
+        )
+        for fold in range(n_folds)
     ]
-    return _split("held-out tasks and models", cases, chosen, ("task", "model"), first_only=first_only)
+    return _split("held-out tasks and models", cases, chosen, ("task", "model"))
 
 
 def held_out_sources(cases: CaseSet) -> Split:
@@ -192,8 +178,7 @@ def held_out_sources(cases: CaseSet) -> Split:
         If the runs have a single source.
     """
     source = np.array([case.run.source for case in cases.cases])
-    chosen = [(name, source != name, source == name) for name in np.unique(source).tolist()]
-    return _split("held-out source", cases, chosen, ("task", "source"))
+    return _one_by_one("held-out source", cases, source, ("task", "source"))
 
 
 def held_out_suites(cases: CaseSet) -> Split:
@@ -205,8 +190,7 @@ def held_out_suites(cases: CaseSet) -> Split:
         If the runs have a single one.
     """
     suite = np.array([f"{case.run.source}/{case.run.category}" for case in cases.cases])
-    chosen = [(name, suite != name, suite == name) for name in np.unique(suite).tolist()]
-    return _split("held-out suite", cases, chosen, ("task", "suite"))
+    return _one_by_one("held-out suite", cases, suite, ("task", "suite"))
 
 
 def random_runs(cases: CaseSet, rng: np.random.Generator | None = None, share: float = TESTED_SHARE) -> Split:
@@ -234,6 +218,17 @@ def random_runs(cases: CaseSet, rng: np.random.Generator | None = None, share: f
     tested[by_stratum] = np.diff(np.floor(np.arange(len(cases) + 1) * share)) > 0
     chosen = [("random", ~tested, tested)]
     return _split("random runs (as published; tasks on both sides)", cases, chosen, ())
+
+
+SPLITS: Mapping[str, Callable[[CaseSet, int, np.random.Generator], Split]] = {
+    "tasks": lambda cases, folds, _rng: held_out_tasks(cases, folds),
+    "models": lambda cases, folds, _rng: held_out_models(cases, folds),
+    "tasks-and-models": lambda cases, folds, _rng: held_out_tasks_and_models(cases, folds),
+    "suites": lambda cases, _folds, _rng: held_out_suites(cases),
+    "sources": lambda cases, _folds, _rng: held_out_sources(cases),
+    "random": lambda cases, _folds, rng: random_runs(cases, rng),
+}
+"""Ways to divide runs, by the words of the command line."""
 
 
 def model_families(names: Collection[str]) -> dict[str, str]:
@@ -279,26 +274,23 @@ def _folds(names: Sequence[str], n_folds: int) -> IntArray:
     return np.array([fold[name] for name in names], dtype=np.int64)
 
 
-def _by_fold(
-    name: str, cases: CaseSet, fold: IntArray, *, first_only: bool, apart: tuple[str, ...] = ("task",)
-) -> Split:
+def _by_fold(name: str, cases: CaseSet, fold: IntArray, apart: tuple[str, ...]) -> Split:
     chosen = [(f"fold {number + 1}", fold != number, fold == number) for number in np.unique(fold).tolist()]
-    return _split(name, cases, chosen, apart, first_only=first_only)
+    return _split(name, cases, chosen, apart)
+
+
+def _one_by_one(name: str, cases: CaseSet, part: NDArray[np.str_], apart: tuple[str, ...]) -> Split:
+    return _split(name, cases, [(one, part != one, part == one) for one in np.unique(part).tolist()], apart)
 
 
 def _split(
-    name: str,
-    cases: CaseSet,
-    chosen: Sequence[tuple[str, BoolArray, BoolArray]],
-    apart: tuple[str, ...],
-    *,
-    first_only: bool = False,
+    name: str, cases: CaseSet, chosen: Sequence[tuple[str, BoolArray, BoolArray]], apart: tuple[str, ...]
 ) -> Split:
     """Make the folds that have something on both sides."""
-    usable = [(label, train, test) for label, train, test in chosen if train.any() and test.any()]
     folds = (
         Fold(label, cases.select(train), cases.select(test))
-        for label, train, test in usable[: 1 if first_only else None]
+        for label, train, test in chosen
+        if train.any() and test.any()
     )
     return Split(name, tuple(folds), apart)
 

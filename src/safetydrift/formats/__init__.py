@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from safetydrift.formats.model_file import load_model, save_model
     from safetydrift.formats.native import write_traces
     from safetydrift.formats.reading import TraceReader, read_traces
+    from safetydrift.formats.report import FormatSummary, ReadReport
     from safetydrift.formats.space_file import load_space, shipped_spaces
     from safetydrift.formats.trajectories import TrajectoryReader
 
 __all__ = [
+    "FormatSummary",
+    "ReadReport",
     "TraceReader",
     "TrajectoryReader",
     "load_catalogue",
@@ -32,6 +35,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_names(
     __name__,
     {
+        "FormatSummary": "safetydrift.formats.report",
+        "ReadReport": "safetydrift.formats.report",
         "TraceReader": "safetydrift.formats.reading",
         "TrajectoryReader": "safetydrift.formats.trajectories",
         "load_catalogue": "safetydrift.formats.catalogue_file",

@@ -89,6 +89,7 @@ class AgentDojo:
             category=run.suite_name,
             model=_pipeline(path) or run.pipeline_name,
             prompt=transcript.prompt,
+            messages=transcript.messages,
             ending=_ending(run),
             label=_label(run, steps, exposure),
         )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from safetydrift.formats.format import Content, FormatMismatch, Transcript, proposed, text_of
+from safetydrift.formats.messages import are_items
 from safetydrift.trace import Ending, Trace
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
     from safetydrift.trace import ToolCall
 
+_OTHERS = frozenset({"user_task_id", "transcript_id"})
+"""What the records of others have that hold messages, too."""
 _ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
 
@@ -106,11 +109,11 @@ class Chat:
         if isinstance(record, dict):
             messages = record.get("messages")
             return (
-                "user_task_id" not in record
+                record.keys().isdisjoint(_OTHERS)
                 and isinstance(messages, list)
                 and all(map(_is_message, messages[:1]))
             )
-        return isinstance(record, list) and bool(record) and _is_message(record[0])
+        return isinstance(record, list) and bool(record) and _is_message(record[0]) and not are_items(record)
 
     def read(self, record: object, fallback_id: str) -> Trace:
         """Return the trace of a conversation."""
@@ -127,6 +130,7 @@ class Chat:
             category=run.category or "",
             model=run.model or "",
             prompt=transcript.prompt,
+            messages=transcript.messages,
             ending=_ending(run.messages),
         )
 

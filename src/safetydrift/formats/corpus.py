@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from safetydrift._version import __version__
 from safetydrift.effects.labeler import Labeler
 from safetydrift.effects.labeling import label_trace
+from safetydrift.formats.files import replaced_when_complete
 from safetydrift.formats.reading import read_traces
 from safetydrift.formats.runs import RunWriter
 
@@ -127,36 +128,57 @@ def build_corpus(
         If a record cannot be read. A corpus leaves nothing out silently, so there is no skipping here.
     """
     output.mkdir(parents=True, exist_ok=True)
+    with (
+        replaced_when_complete(output / "manifest.json") as manifest_file,
+        replaced_when_complete(output / "runs.jsonl.xz") as runs_file,
+    ):
+        with lzma.open(runs_file, "wb", filters=[COMPRESSION]) as stream:
+            writer = RunWriter(stream, space, catalogue.identity)
+            sources, inputs = _derived(root, writer, space, catalogue, on_source)
+        manifest = {
+            "format": CORPUS_FORMAT,
+            "safetydrift": __version__,
+            "space": {"name": space.name, "identity": space.identity},
+            "catalogue": {
+                "name": catalogue.name,
+                "version": catalogue.version,
+                "identity": catalogue.identity,
+            },
+            "runs_sha256": sha256(runs_file.read_bytes()).hexdigest(),
+            "sources": sources,
+            "inputs_sha256": inputs,
+        }
+        manifest_file.write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
+    return manifest
+
+
+def _derived(
+    root: Path,
+    writer: RunWriter,
+    space: StateSpace,
+    catalogue: Catalogue,
+    on_source: Callable[[str], None],
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Write the runs of every source; return what each contributed, and the digests of its files."""
     labeler = Labeler(catalogue)
     sources, inputs = {}, {}
-    runs_file = output / "runs.jsonl.xz"
-    with lzma.open(runs_file, "wb", filters=[COMPRESSION]) as stream:
-        writer = RunWriter(stream, space, catalogue.identity)
-        for folder in sorted(path for path in root.iterdir() if path.is_dir()):
-            on_source(folder.name)
-            count = _SourceCount()
-            for trace in read_traces([folder]):
-                run = label_trace(replace(trace, source=folder.name), labeler, space)
-                run = replace(
-                    run,
-                    tools=tuple([tool if tool in catalogue.tools else UNCATALOGUED for tool in run.tools]),
-                )
-                writer.write(run)
-                count.add(run)
-            sources[folder.name] = count.as_dict()
-            inputs[folder.name] = {
-                path.name: sha256(path.read_bytes()).hexdigest()
-                for path in sorted(folder.iterdir())
-                if path.name.endswith(".xz")
-            }
-    manifest = {
-        "format": CORPUS_FORMAT,
-        "safetydrift": __version__,
-        "space": {"name": space.name, "identity": space.identity},
-        "catalogue": {"name": catalogue.name, "version": catalogue.version, "identity": catalogue.identity},
-        "runs_sha256": sha256(runs_file.read_bytes()).hexdigest(),
-        "sources": sources,
-        "inputs_sha256": inputs,
-    }
-    (output / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
-    return manifest
+    for folder in sorted(path for path in root.iterdir() if path.is_dir()):
+        on_source(folder.name)
+        count = _SourceCount()
+        for trace in read_traces([folder]):
+            run = label_trace(replace(trace, source=folder.name), labeler, space)
+            run = _without_invented_names(run, catalogue)
+            writer.write(run)
+            count.add(run)
+        sources[folder.name] = count.as_dict()
+        inputs[folder.name] = {
+            path.name: sha256(path.read_bytes()).hexdigest()
+            for path in sorted(folder.iterdir())
+            if path.name.endswith(".xz")
+        }
+    return sources, inputs
+
+
+def _without_invented_names(run: Trajectory, catalogue: Catalogue) -> Trajectory:
+    moves = [move if move.tool in catalogue.tools else replace(move, tool=UNCATALOGUED) for move in run.moves]
+    return replace(run, moves=tuple(moves))

@@ -28,6 +28,8 @@ LOG_SUFFIX = ".eval"
 """Logs of Inspect, which are archives of JSON."""
 LOG_NOTES = frozenset(("eval-set.json", "logs.json"))
 """What Inspect writes beside them."""
+_AGENT_NOTES = (".meta.json", "sessions-index.json")
+"""How files end that Claude Code writes beside its transcripts."""
 _COMPRESSED_SUFFIXES = (".gz", ".xz", ".zst")
 _GZIP, _XZ, _ZSTD = b"\x1f\x8b", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 _BOM = b"\xef\xbb\xbf"
@@ -70,6 +72,8 @@ def _reason_to_pass_over(path: Path) -> str:
         return f"not {', '.join((*JSON_SUFFIXES, LOG_SUFFIX))}"
     if path.name in LOG_NOTES and any(path.parent.glob(f"*{LOG_SUFFIX}")):
         return "written by Inspect about its logs"
+    if path.name.endswith(_AGENT_NOTES):
+        return "written by Claude Code about its transcripts"
     return "" if path.is_file() else "not a regular file"
 
 
@@ -100,9 +104,15 @@ class Lines:
         The most bytes a line, or the rest of the file, may have.
     on_read
         Called with the number of bytes each time some were read from disk.
+
+    Attributes
+    ----------
+    is_torn
+        Whether the latest line has no end: the file was cut there, or is still being written.
     """
 
     def __init__(self, path: Path, limit: int, on_read: Callable[[int], None]) -> None:
+        self.is_torn = False
         self._limit = limit
         self._number = 0
         self._damages: tuple[type[BaseException], ...] = (
@@ -141,12 +151,14 @@ class Lines:
             self._number += 1
             if self._number == 1:
                 line = line.removeprefix(_BOM)
-            if len(line.removesuffix(b"\n")) > self._limit:
-                while not line.endswith(b"\n") and (line := self._read(self._stream.readline, _GULP)):
-                    pass
-                yield self._number, None
-            else:
-                yield self._number, line.removesuffix(b"\n")
+            self.is_torn = not line.endswith(b"\n")
+            content = line if self.is_torn else line[:-1]
+            if len(content) <= self._limit:
+                yield self._number, content
+                continue
+            while not line.endswith(b"\n") and (line := self._read(self._stream.readline, _GULP)):
+                pass
+            yield self._number, None
 
     def rest(self) -> bytes | None:
         """Return everything not read yet, or None if it is over the limit."""
@@ -196,11 +208,21 @@ def complete_or_absent(path: Path) -> Iterator[IO[bytes]]:
         with path.open("wb") as plain, _compressed(plain, path.suffix) as stream:
             yield stream
         return
+    with (
+        replaced_when_complete(path) as unfinished,
+        unfinished.open("wb") as plain,
+        _compressed(plain, path.suffix) as stream,
+    ):
+        yield stream
+
+
+@contextmanager
+def replaced_when_complete(path: Path) -> Iterator[Path]:
+    """Give the name of a file to write beside another, which it replaces when the block ends without an error."""
     path = path.resolve()
     unfinished = path.with_name(f"{path.name}.unfinished")
     try:
-        with unfinished.open("wb") as plain, _compressed(plain, path.suffix) as stream:
-            yield stream
+        yield unfinished
         unfinished.replace(path)
     finally:
         unfinished.unlink(missing_ok=True)

@@ -6,11 +6,15 @@ file: ``reading`` opens, splits and decodes, and adds file and line to what a fo
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 
 from safetydrift.trace import Step, ToolCall, Trace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 
 class FormatMismatch(ValueError):  # noqa: N818  # a reason; the error callers meet is TraceFormatError
@@ -63,6 +67,102 @@ class Format(Protocol):
         """
 
 
+HOSTILE = (ValueError, RecursionError, MemoryError)
+"""What bytes from elsewhere can make a parser or a format raise; anything else is a mistake of ours."""
+
+
+def is_no_json(error: BaseException) -> bool:
+    """Return whether a parser found no JSON, as opposed to JSON of something else."""
+    return isinstance(error, msgspec.DecodeError) and not isinstance(error, msgspec.ValidationError)
+
+
+def why(error: BaseException) -> str:
+    """Return what is wrong with a record, in words for the person who has to look at it."""
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    if isinstance(error, MemoryError):
+        return "needs more memory than there is"
+    if isinstance(error, UnicodeDecodeError):
+        return f"not UTF-8: {error}"
+    return f"not JSON: {error}" if is_no_json(error) else str(error)
+
+
+class Place(NamedTuple):
+    """Where a record stands: file, line (None for a whole document), and number in an array from 1, else 0."""
+
+    path: str
+    line: int | None = None
+    number: int = 0
+
+
+class Account(Protocol):
+    """What a log format tells of its reading, so that nothing is left out in silence.
+
+    Every item a format meets (a line, a span, a message) is told of once: used, skipped, or bad.
+    """
+
+    @property
+    def items(self) -> int:
+        """How many were told of."""
+
+    def used(self, n: int = 1) -> None:
+        """Tell of items that became part of a run."""
+
+    def skipped(self, reason: str, place: Place, n: int = 1) -> None:
+        """Tell of items that belong to the format but say nothing of what an agent did."""
+
+    def bad(self, place: Place, reason: str) -> None:
+        """Tell of an item that cannot be read; raises unless bad records are skipped."""
+
+
+class Gatherer(Protocol):
+    """Puts the records of some files together, run by run."""
+
+    def take(self, data: bytes, place: Place) -> Iterable[Trace]:
+        """Take the JSON of one record, and return the runs that are complete with it.
+
+        Raises
+        ------
+        ValueError
+            If the record is not well formed.
+        """
+
+    def finish(self) -> Iterator[Trace]:
+        """Yield the runs that were not complete before the last record."""
+
+
+class LogFormat(Protocol):
+    """Reads a source in which a run is spread over several records, or over several files.
+
+    Attributes
+    ----------
+    pooled
+        Whether the records of one run may lie in any of the files read. If not, they lie in one file, or in
+        files that have a key in common.
+    """
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+
+    @property
+    def description(self) -> str:
+        """What it reads, in one line."""
+
+    @property
+    def pooled(self) -> bool:
+        """Whether runs may be spread over any of the files."""
+
+    def recognises(self, record: object) -> bool:
+        """Return whether decoded JSON is a record of this format, and of no other."""
+
+    def keys(self, path: Path, head: Iterable[object]) -> Iterator[str]:
+        """Yield what a file has in common with others that tell of the same runs, from its first records."""
+
+    def gather(self, account: Account) -> Gatherer:
+        """Return what takes the records of one batch of files."""
+
+
 class Part(msgspec.Struct):
     """A piece of a message's content. Sources differ in what they call the text."""
 
@@ -90,13 +190,14 @@ def _text_of_part(part: Part | str) -> str:
 
 
 def proposed(name: str, arguments: object, call_id: str | None = None) -> ToolCall:
-    """Return a call whose arguments are an object or JSON text of one; anything else is malformed."""
+    """Return a call whose arguments are an object, JSON text of one, or JSON of such text; else they are malformed."""
     decoded = arguments
-    if isinstance(arguments, str):
-        try:
-            decoded = msgspec.json.decode(arguments)
-        except (ValueError, RecursionError):
-            decoded = None
+    for _ in range(2):
+        if isinstance(decoded, str):
+            try:
+                decoded = msgspec.json.decode(decoded)
+            except (ValueError, RecursionError):
+                decoded = None
     if isinstance(decoded, dict):
         return ToolCall(name, decoded, id=call_id or "")
     raw = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments).decode()
@@ -116,14 +217,15 @@ class Transcript:
 
     Attributes
     ----------
-    prompt
-        What the user said first.
+    prompt, messages
+        What the user said first, and how many messages they sent.
     turn
         Index of the agent's latest message; -1 before the first.
     """
 
     def __init__(self) -> None:
         self.prompt = ""
+        self.messages = 0
         self.turn = -1
         self._said: list[str] = []
         self._calls: list[tuple[ToolCall, int, str]] = []
@@ -138,6 +240,7 @@ class Transcript:
     def user(self, text: str) -> None:
         """Tell what the user said."""
         self.prompt = self.prompt or text
+        self.messages += 1
         self._said.append(text)
 
     def agent(self) -> None:

@@ -31,7 +31,9 @@ class _Error(msgspec.Struct):
     type: str = "unknown"
 
 
-class _Message(msgspec.Struct):
+class Message(msgspec.Struct):
+    """A message of Inspect."""
+
     role: str
     content: Content = None
     tool_calls: list[_Call] | None = None
@@ -48,7 +50,7 @@ class _Finding(msgspec.Struct):
 class _Sample(msgspec.Struct):
     id: str | int
     epoch: int
-    messages: list[_Message]
+    messages: list[Message]
     uuid: str = ""
     metadata: dict[str, Any] = msgspec.field(default_factory=dict)
     scores: dict[str, Any] | None = None
@@ -83,22 +85,23 @@ class InspectLog:
 
     def read(self, record: object, fallback_id: str) -> Trace:
         """Return the trace of a sample."""
-        told = msgspec.convert(record, _Record)
-        sample, model = told.sample, told.eval.model
-        own = told.eval.task in _OWN
-        task = _text(sample.metadata.get("task")) or f"{told.eval.task}/{sample.id}"
-        transcript = _told(sample)
+        log = msgspec.convert(record, _Record)
+        sample, model = log.sample, log.eval.model
+        own = log.eval.task in _OWN
+        task = _text(sample.metadata.get("task")) or f"{log.eval.task}/{sample.id}"
+        transcript = told(sample.messages, sample.attachments)
         name = f"{model}/{task}/{sample.epoch}/{sample.uuid}" if sample.uuid else fallback_id
         return Trace(
             name,
             transcript.steps(),
             source="scenarios" if own else "inspect",
             task=task,
-            category=_text(sample.metadata.get("category")) or told.eval.task,
+            category=_text(sample.metadata.get("category")) or log.eval.task,
             model=model,
             prompt=transcript.prompt,
             ending=_ending(sample),
             label=_label(sample),
+            messages=transcript.messages,
         )
 
 
@@ -106,17 +109,29 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _told(sample: _Sample) -> Transcript:
+def told(messages: list[Message], attachments: dict[str, str]) -> Transcript:
+    """Return the conversation that messages make up.
+
+    Parameters
+    ----------
+    attachments
+        Texts that the messages name by their digests.
+
+    Raises
+    ------
+    FormatMismatch
+        If a result belongs to no call, or a role is unknown.
+    """
     transcript = Transcript()
-    for message in sample.messages:
-        text = _resolved(message.content, sample.attachments)
+    for message in messages:
+        text = _resolved(message.content, attachments)
         match message.role:
             case "user":
                 transcript.user(text)
             case "assistant":
                 transcript.agent()
                 for call in message.tool_calls or ():
-                    transcript.call(_proposed(call, sample.attachments))
+                    transcript.call(_proposed(call, attachments))
             case "tool":
                 _answer(transcript, message, text)
             case "system":
@@ -126,7 +141,7 @@ def _told(sample: _Sample) -> Transcript:
     return transcript
 
 
-def _answer(transcript: Transcript, message: _Message, text: str) -> None:
+def _answer(transcript: Transcript, message: Message, text: str) -> None:
     index = transcript.unanswered(message.tool_call_id)
     if index is None:
         raise FormatMismatch("a tool result belongs to no call")

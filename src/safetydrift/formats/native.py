@@ -19,9 +19,11 @@
     ``completed`` or ``censored``.
 ``label``
     The fields of ``Label``.
+``tools``, ``parent``, ``parent_call``, ``messages``, ``unread``
+    As in ``Trace``.
 ``steps``
     ``tool``, ``args``, ``malformed``, ``call_id`` and ``hints`` of the call, and ``result``, ``error``,
-    ``turn`` and ``said`` of the step.
+    ``turn``, ``said``, ``started``, ``ended``, ``refused_by`` and ``unread`` of the step.
 
 A field that has the default of ``Trace``, ``Step``, ``ToolCall`` or ``Label`` is left out. An unknown field
 is an error, for a typing mistake in ``violated`` must not turn a violation into silence. Numbers are finite:
@@ -48,28 +50,6 @@ TRACE_FORMAT = "safetydrift.trace/1"
 _FAMILY = "safetydrift.trace/"
 
 
-class RecordedLabel(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
-    """A `Label` as it stands in a file; fields that say nothing are left out."""
-
-    violated: bool | None = None
-    onset: int | None = None
-    exposure: int | None = None
-    attempt: int | None = None
-    attack: str = ""
-    goal: str = ""
-    unusable: str = ""
-    origin: str = ""
-
-    @classmethod
-    def of(cls, label: Label) -> RecordedLabel:
-        """Return the record of a label."""
-        return cls(*[getattr(label, name) for name in cls.__struct_fields__])
-
-    def label(self) -> Label:
-        """Return the label that was recorded."""
-        return Label(**{name: getattr(self, name) for name in self.__struct_fields__})
-
-
 class _Step(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     tool: str
     args: dict[str, Any] = {}
@@ -80,6 +60,10 @@ class _Step(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     error: str | None = None
     turn: int = 0
     said: str = ""
+    started: float | None = None
+    ended: float | None = None
+    refused_by: str = ""
+    unread: tuple[str, ...] = ()
 
 
 class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
@@ -91,8 +75,13 @@ class _Record(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True):
     model: str = ""
     prompt: str = ""
     ending: Ending = Ending.CENSORED
-    label: RecordedLabel | msgspec.UnsetType = msgspec.UNSET
+    label: Label | msgspec.UnsetType = msgspec.UNSET
     steps: list[_Step] = []
+    tools: tuple[str, ...] = ()
+    parent: str = ""
+    parent_call: str = ""
+    messages: int = 0
+    unread: int = 0
 
 
 class Native:
@@ -124,13 +113,28 @@ class Native:
             model=record.model,
             prompt=record.prompt,
             ending=record.ending,
-            label=Label() if isinstance(record.label, msgspec.UnsetType) else record.label.label(),
+            label=Label() if isinstance(record.label, msgspec.UnsetType) else record.label,
+            tools=record.tools,
+            parent=record.parent,
+            parent_call=record.parent_call,
+            messages=record.messages,
+            unread=record.unread,
         )
 
 
 def _step(step: _Step) -> Step:
     call = ToolCall(step.tool, step.args, id=step.call_id, malformed=step.malformed, hints=step.hints)
-    return Step(call, step.result, step.error, step.turn, step.said)
+    return Step(
+        call,
+        step.result,
+        step.error,
+        step.turn,
+        step.said,
+        step.started,
+        step.ended,
+        step.refused_by,
+        step.unread,
+    )
 
 
 def _record(trace: Trace) -> _Record:
@@ -143,8 +147,13 @@ def _record(trace: Trace) -> _Record:
         model=trace.model,
         prompt=trace.prompt,
         ending=trace.ending,
-        label=msgspec.UNSET if trace.label == Label() else RecordedLabel.of(trace.label),
+        label=msgspec.UNSET if trace.label == Label() else trace.label,
         steps=[_recorded_step(step) for step in trace.steps],
+        tools=trace.tools,
+        parent=trace.parent,
+        parent_call=trace.parent_call,
+        messages=trace.messages,
+        unread=trace.unread,
     )
 
 
@@ -160,6 +169,10 @@ def _recorded_step(step: Step) -> _Step:
         error=step.error,
         turn=step.turn,
         said=step.said,
+        started=step.started,
+        ended=step.ended,
+        refused_by=step.refused_by,
+        unread=step.unread,
     )
 
 

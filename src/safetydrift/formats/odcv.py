@@ -90,6 +90,7 @@ class Odcv:
             category="odcv_bench",
             model=model,
             prompt=transcript.prompt,
+            messages=transcript.messages,
             ending=Ending.COMPLETED if finished else Ending.CENSORED,
             label=_label(run.labels.median, attack),
         )

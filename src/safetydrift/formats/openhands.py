@@ -121,6 +121,7 @@ class OpenHands:
             category=source,
             model=run.model,
             prompt=transcript.prompt,
+            messages=transcript.messages,
             ending=_ending(run.record),
             label=label,
         )

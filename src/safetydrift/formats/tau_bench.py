@@ -52,6 +52,7 @@ class TauBench:
             category=desk,
             model=file.removesuffix(f"-{desk}"),
             prompt=transcript.prompt,
+            messages=transcript.messages,
             ending=_ending(run.traj),
             label=Label(unusable=NO_SAFETY_LABEL),
         )

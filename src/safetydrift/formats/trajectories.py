@@ -10,7 +10,8 @@ from safetydrift.effects.labeling import label_trace
 from safetydrift.errors import TraceFormatError
 from safetydrift.formats.corpus import corpus_file
 from safetydrift.formats.files import Damage, Lines, files_below
-from safetydrift.formats.reading import MAX_RECORD_BYTES, ReadReport, TraceReader, read_traces
+from safetydrift.formats.reading import MAX_RECORD_BYTES, TraceReader, read_traces
+from safetydrift.formats.report import ReadReport
 from safetydrift.formats.runs import catalogue_of, encode_run, is_runs_header, read_runs
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class TrajectoryReader:
             self._traces,
             format=self._format,
             skip_bad=self._skip_bad,
-            on_progress=lambda done, total: self.on_progress and self.on_progress(done, total),
+            progress=lambda done, total: self.on_progress and self.on_progress(done, total),
         )
         self._reader = reader
         for trace in reader:

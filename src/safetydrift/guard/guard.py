@@ -267,13 +267,13 @@ class Guard(AsyncGuard):
         """
 
         def quiet(session: Session) -> None:
-            for call_id, reservation in list(session.reserved.items()):
+            for call_id, pending in list(session.reserved.items()):
                 del session.reserved[call_id]
                 given = session.answers.get(call_id)
                 if given is not None and given.decision.asks:
                     session.settle(call_id, RELEASED)
                 else:
-                    self._judging.fold(session, reservation, None, None)
+                    self._judging.advance(session, pending, None, None)
                     session.settle(call_id, CONFIRMED)
 
         self._keeper.change((key,), quiet)
@@ -489,7 +489,7 @@ class Guard(AsyncGuard):
                     if decision.refused:
                         one.reserved.pop(name, None)  # of another call under the same id
                     else:
-                        judging.reserve(one, call, name, judgement.effect)
+                        judging.reserve(one, name, judgement.pending)
                 session.proposals += 1
                 session.remember(call_id, answer_of(decision, digest))
                 if keeper.all_kept(read):
@@ -516,9 +516,10 @@ class Guard(AsyncGuard):
             def confirm(one: Session) -> None:
                 nonlocal found
                 mine = one.key == key
-                reservation = one.reserved.pop(call_id if mine else _rolled(key, call_id), None)
-                if mine or unexpected or reservation is not None:
-                    found = judging.fold(one, reservation, text, failure, call)
+                pending = one.reserved.pop(call_id if mine else _rolled(key, call_id), None)
+                if mine or unexpected or pending is not None:
+                    pending = pending or judging.unexpected(one, call)
+                    found = judging.advance(one, pending, text, failure)
                 if mine and given is None:
                     nothing = Decision(Intervention.ALLOW, rule="never proposed", key=key, call_id=call_id)
                     one.remember(call_id, Given("", nothing, CONFIRMED))

@@ -12,12 +12,10 @@ from msgspec.structs import replace
 from safetydrift.guard.decision import Decision
 from safetydrift.guard.policy import STRICTNESS, Call, Finding
 from safetydrift.guard.safer import safer_tool
-from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, Given, Reservation
-from safetydrift.monitor.session import TrajectoryState
+from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, Given
+from safetydrift.monitor.session import Pending, TrajectoryState
 from safetydrift.monitor.verdict import Intervention, Verdict
-from safetydrift.states.effect import Effect
-from safetydrift.states.trajectory import Move
-from safetydrift.trace import Step, ToolCall
+from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -26,6 +24,7 @@ if TYPE_CHECKING:
     from safetydrift.guard.redacting import Redactor
     from safetydrift.guard.session import Session
     from safetydrift.monitor.lookup import LookupMonitor
+    from safetydrift.states.effect import Effect
 
 MAX_TOOLS = 512
 """Names of tools that a run is remembered to have used; there is no reason to have more."""
@@ -48,16 +47,21 @@ class Judgement(Struct, frozen=True, gc=False):
         What the policy says.
     position
         Where the run stands, calls under way included.
-    effect
-        What the call was taken to do.
+    pending
+        What was read of the call.
     verdict
         The finding about it.
     """
 
     found: Finding
     position: TrajectoryState
-    effect: Effect
+    pending: Pending
     verdict: Verdict
+
+    @property
+    def effect(self) -> Effect:
+        """What the call was taken to do."""
+        return self.pending.proposal.effect
 
 
 class Judging:
@@ -86,29 +90,20 @@ class Judging:
         under
             The name under which this very call may be reserved already.
         """
-        monitor, space = self.monitor, self._space
+        monitor = self.monitor
         position = self.joined(session, under)
-        effect = monitor.labeler.propose(call, position.history)
-        index = space.effect_index(effect)
-        verdict = monitor.foresee(
-            position, Move(call.name, index, index, effect.kinds, sources=effect.sources)
-        )
+        pending = monitor.read_call(position, call)
+        verdict = monitor.foresee(position, pending.move)
         standing = monitor.verdict(position).probability if policy.asks_standing else nan
-        asked = Call(call.name, position.category, effect, verdict, standing)
-        return Judgement(policy.decide(asked, monitor.policy, space), position, effect, verdict)
+        asked = Call(call.name, position.category, pending.proposal.effect, verdict, standing)
+        return Judgement(policy.decide(asked, monitor.policy, self._space), position, pending, verdict)
 
     def joined(self, session: Session, under: str = "") -> TrajectoryState:
         """Return where a run stands if every other call that is under way does what it was taken to do."""
         position = session.position
-        for other, reservation in session.reserved.items():
+        for other, pending in session.reserved.items():
             if other != under:
-                effect = reservation.effect
-                index = self._space.effect_index(effect)
-                history = position.history
-                move = Move(reservation.tool, index, index, effect.kinds, sources=effect.sources)
-                position = self.monitor.follow(position, move)
-                if position.history is not history:
-                    position = replace(position, history=history)
+                position = self.monitor.follow(position, pending.move)
         return position
 
     def decide(  # noqa: PLR0917  # a decision holds all of it, and copying one costs more than making it
@@ -162,41 +157,28 @@ class Judging:
             call_id=call_id,
         )
 
-    def reserve(self, session: Session, call: ToolCall, under: str, effect: Effect) -> None:
+    def reserve(self, session: Session, under: str, pending: Pending) -> None:
         """Reserve a call; if too many are under way, the oldest is taken for made: nobody said that it was not."""
         reserved = session.reserved
         reserved.pop(under, None)
         if len(reserved) >= MAX_RESERVED:
             oldest = next(iter(reserved))
-            self.fold(session, reserved.pop(oldest), None, None)
+            self.advance(session, reserved.pop(oldest), None, None)
             session.settle(oldest, CONFIRMED)
-        reserved[under] = Reservation(call.name, replace(effect, reasons=(), destinations=()))
+        reserved[under] = pending.kept()
 
-    def fold(
-        self,
-        session: Session,
-        reservation: Reservation | None,
-        result: str | None,
-        error: str | None,
-        call: ToolCall | None = None,
-    ) -> Verdict:
-        """Move a run on by a call that was made, and return the finding about where it stands then.
-
-        A call that nobody proposed or described is taken for the worst.
-        """
-        effect = None
-        if reservation is not None:
-            effect = reservation.effect
-            call = ToolCall(reservation.tool)
-        elif call is None:
-            call = ToolCall("", malformed="")
+    def advance(self, session: Session, pending: Pending, result: str | None, error: str | None) -> Verdict:
+        """Move a run on by a call that was made, and return the finding about where it stands then."""
         before = session.position
-        after, verdict = self.monitor.check(before, Step(call, result, error), effect)
+        after = self.monitor.read_result(before, pending, result, error)
         if after.past is not None and before.past is not None and len(after.past.tools) > MAX_TOOLS:
             after = replace(after, past=after.past._replace(tools=before.past.tools))
-            verdict = self.monitor.verdict(after)
         session.position = after
-        return verdict
+        return self.monitor.verdict(after)
+
+    def unexpected(self, session: Session, call: ToolCall | None) -> Pending:
+        """Return the reading of a call that nobody proposed; one that nobody describes is taken for the worst."""
+        return self.monitor.read_call(session.position, call or ToolCall("", malformed=""))
 
 
 def on_the_same_task(begun: TrajectoryState, whole: Session) -> TrajectoryState:

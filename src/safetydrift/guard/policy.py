@@ -390,7 +390,8 @@ class GuardPolicy(Struct, frozen=True, gc=False):
         # `verdict.alarm` is the same comparison, made when the verdict was built.
         if verdict.alarm:
             return Finding(self.otherwise, MODEL_RULE, "", threshold)
-        early = self.ask_odds * threshold / (1.0 - threshold + self.ask_odds * threshold)
+        odds = self.ask_odds * min(threshold, 1.0)
+        early = odds / (1.0 - min(threshold, 1.0) + odds)
         likely = model.compared(verdict.probability, verdict.high)
         if likely >= early and STRICTNESS[self.otherwise] >= STRICTNESS[Intervention.ASK]:
             return Finding(Intervention.ASK, EARLY_RULE, "", early)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from safetydrift.judge.redaction import names_a_secret, redact_secrets, remark
+from safetydrift.effects.content.redaction import names_a_secret, redact_secrets, remark
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from safetydrift.guard.policy import STRICTNESS, Call
 from safetydrift.monitor.verdict import Intervention
+from safetydrift.monitor.walk import walk
 from safetydrift.states.effect import Effect
 from safetydrift.states.trajectory import Notion, observe
 
@@ -143,9 +144,8 @@ def outcome_of(run: Trajectory, onset: int | None, monitor: LookupMonitor, polic
 
 def _calls(run: Trajectory, monitor: LookupMonitor, *, standing: bool) -> Iterator[Call]:
     space = monitor.model.space
-    state = monitor.begin(run)
-    for move in run.moves():
-        effect = Effect(tuple(sorted(space.decode(move.proposed).items())), kinds=move.kinds)
+    for state, move in walk(monitor, run, run.n_steps):
+        assert move is not None  # noqa: S101  # only behind the last call
+        effect = Effect.of(space.decode(move.proposed), kinds=move.kinds)
         likely = monitor.verdict(state).probability if standing else nan
         yield Call(move.tool, state.category, effect, monitor.foresee(state, move), likely)
-        state = monitor.follow(state, move)

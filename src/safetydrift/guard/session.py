@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import DecodeError, Meta, Struct
 from msgspec.msgpack import Decoder, Encoder
 
-from safetydrift.errors import SnapshotError, SpaceError
+from safetydrift.errors import SnapshotError
 from safetydrift.guard.decision import Decision
-from safetydrift.monitor.session import TrajectoryState
+from safetydrift.monitor.session import Pending, TrajectoryState
 from safetydrift.states.bounded import Count
-from safetydrift.states.effect import Effect
 
 if TYPE_CHECKING:
     from safetydrift.states.space import StateSpace
@@ -32,21 +31,6 @@ CONFIRMED: Status = "confirmed"
 RELEASED: Status = "released"
 REFUSED: Status = "refused"
 """What has become of a call: under way or waiting for a person, made, not made, not allowed."""
-
-
-class Reservation(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
-    """A call that was allowed, or is being asked about, and of which no result is known yet.
-
-    Parameters
-    ----------
-    tool
-        Its name. Its arguments are not kept.
-    effect
-        What it was taken to do.
-    """
-
-    tool: str
-    effect: Effect
 
 
 class Given(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
@@ -92,7 +76,7 @@ class Session:
         self.key = key
         self.parent = parent
         self.position = position
-        self.reserved: dict[str, Reservation] = {}
+        self.reserved: dict[str, Pending] = {}
         self.answers: dict[str, Given] = {}
         self.proposals = 0
         self.doubt = ""
@@ -152,13 +136,13 @@ class Session:
         """
         try:
             kept = _decode(_body(data))
-            for reservation in kept.reserved.values():
-                space.effect_index(reservation.effect)  # refuses levels that the space does not have
-        except (DecodeError, SpaceError) as error:
+        except DecodeError as error:
             raise SnapshotError(f"not the state of a guarded run: {error}") from error
         if kept.model != model:
             raise SnapshotError(f"the state of a run under model {kept.model!r}, not {model!r}")
         kept.position.require(space)
+        for pending in kept.reserved.values():
+            pending.require(space)
         session = cls(kept.key, kept.position, kept.parent)
         for name in _KEPT:
             setattr(session, name, getattr(kept, name))
@@ -175,7 +159,7 @@ class _Kept(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     key: str
     parent: str
     position: TrajectoryState
-    reserved: Annotated[dict[str, Reservation], Meta(max_length=MAX_RESERVED)]
+    reserved: Annotated[dict[str, Pending], Meta(max_length=MAX_RESERVED)]
     answers: Annotated[dict[str, Given], Meta(max_length=MAX_ANSWERS)]
     proposals: Count
     doubt: str

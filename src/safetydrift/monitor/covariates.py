@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from safetydrift.states.space import StateSpace
-    from safetydrift.states.trajectory import Move
+    from safetydrift.states.trajectory import Move, Trajectory
 
 LONG_AGO = 99
 """Calls since something that has not happened yet."""
@@ -226,7 +226,11 @@ class Factors:
 
     # -- along a run --------------------------------------------------------------------------------------
 
-    def after(self, past: Covariates, move: Move) -> Covariates:
+    def begin(self, run: Trajectory) -> Covariates:
+        """Return the covariates of a recorded run before its first call."""
+        return Covariates.start(run.words)
+
+    def follow(self, past: Covariates, move: Move) -> Covariates:
         """Return the covariates after a call."""
         (
             steps, order_age, n_orders, order_words, task_words, tools, new_age, repeats, failures, network,
@@ -236,8 +240,8 @@ class Factors:
         tool, effect, proposed = move.tool, move.effect, move.proposed
         closeness = likeness(tool, order_words) if order_words else 0
         origin = self._origin[proposed]
-        if move.orders:
-            order_words, n_orders, order_age = order_words.union(move.orders), n_orders + 1, 0
+        if move.injected:
+            order_words, n_orders, order_age = order_words.union(move.injected), n_orders + 1, 0
         elif n_orders:
             order_age += 1
         known = tool in tools

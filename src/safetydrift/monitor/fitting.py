@@ -17,9 +17,10 @@ from safetydrift._version import __version__
 from safetydrift.errors import CalibrationError, ChainError, HorizonError
 from safetydrift.markov.chain import AbsorbingChain
 from safetydrift.markov.estimation import dirichlet, maximum_likelihood, shrunk
-from safetydrift.monitor.calibration import suggest_policy
 from safetydrift.monitor.category_counts import counted
 from safetydrift.monitor.evidence import Evidence, Rows, evidence_definition, gather
+from safetydrift.monitor.lookup import LookupMonitor
+from safetydrift.monitor.maxima import Maxima
 from safetydrift.monitor.model import AGGREGATE, Model
 from safetydrift.monitor.nesting import ALL, CATEGORY, nested_arrivals, nested_kinds, nested_transitions
 from safetydrift.monitor.policy import Policy
@@ -168,7 +169,7 @@ def _usable(trajectories: Iterable[Trajectory], space: StateSpace, settings: Fit
         if run.left_out:
             used.left_out[run.left_out] += 1
         else:
-            kinds = trajectory.kinds[run.onset - 1] if run.onset else ()
+            kinds = trajectory.moves[run.onset - 1].kinds if run.onset else ()
             used.by_part[trajectory.source, trajectory.category].append((run, kinds))
             used.tasks.add((trajectory.source, trajectory.category, trajectory.task))
     if not used.by_part:
@@ -333,10 +334,16 @@ def fit_model(
     if threshold is not None:
         return replace(model, policy=Policy(horizon, threshold)), fitted
     budget = fitted.settings.false_alarm_budget
-    policy = suggest_policy(model, trajectories, budget, fitted.settings.unknown_onset)
+    seen = [(run, observe(run, space, settings.notion, settings.unknown_onset)) for run in trajectories]
+    usable = [(run, one) for run, one in seen if not one.left_out]
+    maxima = Maxima.along(LookupMonitor(model), usable)
+    policy = Policy(horizon, *maxima.thresholds(budget, budget))
     statement = (
         f"chosen so that at most {budget:.0%} of the training runs without a violation alarm; no guarantee"
     )
+    unknown = maxima.share_unknown()
+    if unknown > budget:
+        statement += f" ({unknown:.0%} do, for they come where no run went on from)"
     return replace(model, policy=policy, provenance={**model.provenance, "threshold": statement}), fitted
 
 

@@ -21,20 +21,16 @@ from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import with_hazard
 from safetydrift.monitor.policy import Bound
 from safetydrift.monitor.verdict import Basis, Intervention
-from safetydrift.states.task_words import bins, task_words, writable
-from safetydrift.states.trajectory import Move
+from safetydrift.states.task_words import bins, task_words
 
 if TYPE_CHECKING:
-    from safetydrift.effects.history import History
     from safetydrift.effects.labeler import Labeler
     from safetydrift.monitor.model import Model
     from safetydrift.monitor.outlook import Outlook
     from safetydrift.monitor.policy import Policy
     from safetydrift.monitor.session import TrajectoryState
     from safetydrift.monitor.verdict import Verdict
-    from safetydrift.states.effect import Effect
-    from safetydrift.states.trajectory import Trajectory
-    from safetydrift.trace import Step, ToolCall
+    from safetydrift.states.trajectory import Move, Trajectory
 
 _MEMO = 1 << 16
 
@@ -142,35 +138,6 @@ class ForesightMonitor(LookupMonitor):
         steps = self._deviations[0](cells, past, pipeline, tools)
         return self._informed_standing(state.category, state.state, place, state.violated, steps)
 
-    def check(
-        self, state: TrajectoryState, step: Step, proposed: Effect | None = None
-    ) -> tuple[TrajectoryState, Verdict]:
-        """Record a call with its result; return where the run stands now, and the finding about it."""
-        state = self.hear(state, step.said) if step.said else state
-        history = state.history
-        proposed = proposed or self.labeler.propose(step.call, history)
-        effect = self.labeler.effect(step, proposed, history)
-        index = self._space.effect_index
-        orders: tuple[int, ...] = ()
-        heard: tuple[int, ...] = ()
-        later = history
-        if history is not None:
-            later = self.labeler.remember(history, step, effect)
-            if later.instructed is not history.instructed:
-                orders = bins(later.ordered_since(history))
-            if later.said is not history.said:
-                heard = bins(later.heard_since(history))
-        sources = proposed.sources
-        move = Move(_name(step.call), index(proposed), index(effect), proposed.kinds, orders, sources, heard)
-        after = self._after(state, move, later)
-        return after, self.verdict(after)
-
-    def check_pending(self, state: TrajectoryState, call: ToolCall) -> Verdict:
-        """Judge a call before it is made: its effect is read as proposed, and nothing is recorded."""
-        effect = self.labeler.propose(call, state.history)
-        index = self._space.effect_index(effect)
-        return self.foresee(state, Move(_name(call), index, index, effect.kinds, sources=effect.sources))
-
     def outlook(self, state: TrajectoryState) -> Outlook:
         """Return how a run is expected to go on: how likely and how soon by the hazard, of which kinds by the chain."""
         chain, verdict = super().outlook(state), self.verdict(state)
@@ -190,10 +157,6 @@ class ForesightMonitor(LookupMonitor):
     def begin(self, run: Trajectory) -> TrajectoryState:
         """Return the state of a recorded run before its first call."""
         return self._with_past(super().begin(run), run.words, run.model)
-
-    def follow(self, state: TrajectoryState, move: Move) -> TrajectoryState:
-        """Return where a run stands after a recorded call."""
-        return self._after(state, move, state.history)
 
     def foresee(self, state: TrajectoryState, move: Move) -> Verdict:
         """Return the verdict on a recorded call, as it was proposed."""
@@ -216,9 +179,8 @@ class ForesightMonitor(LookupMonitor):
     def _with_past(self, state: TrajectoryState, words: tuple[int, ...], pipeline: str) -> TrajectoryState:
         return replace(state, past=Covariates.start(words), pipeline=self._hazard.marks.of(pipeline))
 
-    def _after(self, state: TrajectoryState, move: Move, history: History | None) -> TrajectoryState:
-        past = None if state.past is None else self._factors.after(state.past, move)
-        return self.advance(state, move.effect, history, past)
+    def _past(self, state: TrajectoryState, move: Move) -> Covariates | None:
+        return None if state.past is None else self._factors.follow(state.past, move)
 
     def _require_bounds(self) -> None:
         if self.policy.bound is Bound.UPPER and self._hazard.spread is None:
@@ -295,8 +257,3 @@ class ForesightMonitor(LookupMonitor):
             alarm=alarm,
             intervention=self.policy.intervention if alarm else Intervention.ALLOW,
         )
-
-
-def _name(call: ToolCall) -> str:
-    name: object = call.name
-    return writable(name) if isinstance(name, str) else ""

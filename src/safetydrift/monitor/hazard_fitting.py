@@ -20,9 +20,10 @@ from msgspec.structs import replace
 from safetydrift.errors import ChainError
 from safetydrift.monitor.covariates import Covariates, Factors
 from safetydrift.monitor.hazard import Hazard, Learned, Spread, Weights
-from safetydrift.monitor.peaks import Peaks
+from safetydrift.monitor.maxima import Maxima
 from safetydrift.monitor.pipelines import MARK_KINDS, PIPELINE, Marks
 from safetydrift.monitor.spread_fitting import Cells, Known
+from safetydrift.monitor.walk import walk
 from safetydrift.states.task_words import WORD_BINS
 from safetydrift.states.trajectory import VIOLATED, observe
 
@@ -91,7 +92,7 @@ class _Data:
 
 def fit_hazard(
     trajectories: Iterable[Trajectory], space: StateSpace, settings: FitSettings, horizon: int
-) -> tuple[Hazard, Peaks]:
+) -> tuple[Hazard, Maxima]:
     """Fit the hazard of a violation by the notion of the settings.
 
     Parameters
@@ -107,7 +108,7 @@ def fit_hazard(
     -------
     Hazard
         Fitted on all runs.
-    Peaks
+    Maxima
         What such a hazard says about tasks it was not fitted on.
 
     Raises
@@ -160,19 +161,19 @@ def fit_hazard(
             for steps, link in enumerate(hazard.proposed, 1)
         ),
     )
-    peaks = {
-        name: _peaks(scores[name], side.run, len(used), links[horizon - 1])
+    maxima = {
+        name: _maxima(scores[name], side.run, len(used), links[horizon - 1])
         for name, side, links in (
             ("standing", data.standing, hazard.within),
             ("proposal", data.proposal, hazard.proposed),
         )
     }
-    return replace(hazard, spread=spread), Peaks(
-        peaks["standing"], peaks["proposal"], data.violated, data.task
+    return replace(hazard, spread=spread), Maxima(
+        maxima["standing"], maxima["proposal"], data.violated, data.task
     )
 
 
-def _peaks(scores: FloatArray, run: IntArray, n_runs: int, link: tuple[float, float]) -> FloatArray:
+def _maxima(scores: FloatArray, run: IntArray, n_runs: int, link: tuple[float, float]) -> FloatArray:
     """Return the highest probability of each run; 0 for a run without a row."""
     highest = np.full(n_runs, -np.inf)
     np.maximum.at(highest, run, scores)
@@ -219,17 +220,12 @@ def _points(
     run: Trajectory, seen: ObservedRun, factors: Factors
 ) -> Iterator[tuple[bool, Covariates, int, Any, int]]:
     """Yield every standing before the violation and every call proposed up to it, with the calls left until it."""
-    past = Covariates.start(run.words)
-    end = seen.onset
-    never = np.iinfo(np.int64).max
-    moves = list(run.moves())
-    for step in range(len(seen.states)):
+    end, never = seen.onset, np.iinfo(np.int64).max
+    for step, (past, move) in enumerate(walk(factors, run, len(seen.states))):
         left = never if end is None else end - step
-        state = seen.states[step]
-        yield True, past, state, None, left
-        if step < len(moves):
-            yield False, past, state, moves[step], left
-            past = factors.after(past, moves[step])
+        yield True, past, seen.states[step], None, left
+        if move is not None:
+            yield False, past, seen.states[step], move, left
 
 
 class _Rows:

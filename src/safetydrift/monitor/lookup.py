@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from safetydrift.effects.history import History
 from safetydrift.effects.labeler import Labeler
+from safetydrift.effects.labeling import made, move_of
 from safetydrift.errors import HorizonError
 from safetydrift.monitor.categories import Belief
 from safetydrift.monitor.mixing import mixed_outlook, mixed_verdict
@@ -21,7 +22,7 @@ from safetydrift.monitor.mixture import NEGLIGIBLE, mixture_of
 from safetydrift.monitor.model import AGGREGATE
 from safetydrift.monitor.outlook import Alternative, Outlook
 from safetydrift.monitor.policy import Bound
-from safetydrift.monitor.session import TrajectoryState
+from safetydrift.monitor.session import Pending, TrajectoryState
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 from safetydrift.states.task_words import task_words
 from safetydrift.states.trajectory import Notion
@@ -130,25 +131,27 @@ class LookupMonitor:
             return self._mixed(state.belief, state.state, pending=False)
         return self.standing(state.category)[state.state]
 
-    def check(
-        self, state: TrajectoryState, step: Step, proposed: Effect | None = None
-    ) -> tuple[TrajectoryState, Verdict]:
-        """Record a call with its result; return where the run stands now, and the finding about it.
+    def read_call(self, state: TrajectoryState, call: ToolCall) -> Pending:
+        """Read a call before it is made, in view of all that the run has shown. Nothing is recorded."""
+        proposal = self.labeler.read_call(call, state.history)
+        return Pending(proposal, move_of(proposal, self._space))
+
+    def read_result(
+        self, state: TrajectoryState, pending: Pending, result: str | None, error: str | None = None
+    ) -> TrajectoryState:
+        """Return where a run stands after a call that was made.
 
         Parameters
         ----------
-        proposed
-            What the call was taken to do when it was proposed, where that is known; it is read again otherwise.
+        pending
+            What `read_call` said of the call, when it was proposed.
+        result, error
+            What came back, as in `safetydrift.trace.Step`.
         """
         history = state.history
-        if history is None:
-            effect = self.labeler.effect(step, proposed)
-        else:
-            history = history.hears(step.said) if step.said else history
-            effect = self.labeler.effect(step, proposed, history)
-            history = self.labeler.remember(history, step, effect)
-        after = self.advance(state, self._space.effect_index(effect), history)
-        return after, self.verdict(after)
+        effect, after = self.labeler.read_result(pending.proposal, result, error, history)
+        move = made(pending.move, effect, history, after, self._space)
+        return self.follow(state, move, after)
 
     def check_pending(self, state: TrajectoryState, call: ToolCall) -> Verdict:
         """Judge a call before it is made: its effect is read as proposed, and nothing is recorded.
@@ -156,34 +159,64 @@ class LookupMonitor:
         The verdict is about the state the call would lead to, and its probability includes that the call
         itself is the violation.
         """
-        effect = self._space.effect_index(self.labeler.propose(call, state.history))
-        return self.pending(state, effect)
+        return self.foresee(state, self.read_call(state, call).move)
 
-    def advance(
-        self,
-        state: TrajectoryState,
-        effect: int,
-        history: History | None = None,
-        past: Covariates | None = None,
-    ) -> TrajectoryState:
-        """Return where a run stands after an effect, given by its index, and what it has shown by then."""
-        steps, before, since, space = state.steps + 1, state.state, state.since, self._space
+    def check(self, state: TrajectoryState, step: Step) -> tuple[TrajectoryState, Verdict]:
+        """Record a call with its result; return where the run stands now, and the finding about it."""
+        state = self.hear(state, step.said) if step.said else state
+        after = self.read_result(state, self.read_call(state, step.call), step.result, step.error)
+        return after, self.verdict(after)
+
+    # -- the same along a recorded run ------------------------------------------------------------------
+
+    def begin(self, run: Trajectory) -> TrajectoryState:
+        """Return the state of a recorded run before its first call."""
+        return _asked(self._starting(run.category), run.words)
+
+    def foresee(self, state: TrajectoryState, move: Move) -> Verdict:
+        """Return the verdict on a call as it was proposed."""
+        after = state.state if state.violated else self._space.successors(state.state)[move.proposed]
         belief = state.belief
-        if state.violated:
-            return TrajectoryState(
-                state.category, before, steps, since, state.violated, history, past, state.pipeline, belief
-            )
-        after = space.successors(before)[effect]
-        if after != before:
-            raised = self._raised.get((before, after)) or self._raises(before, after)
-            if raised is not NONE_RAISED:
-                since = tuple([steps if higher else step for higher, step in zip(raised, since, strict=True)])
-        violated = self._by_rules and after in space.violated
         if belief is not None:
-            belief = belief.after(after)
+            return self._mixed(belief if state.violated else belief.after(after), after, pending=True)
+        return self.arriving(state.category)[after]
+
+    def follow(self, state: TrajectoryState, move: Move, history: History | None = None) -> TrajectoryState:
+        """Return where a run stands after a call.
+
+        Parameters
+        ----------
+        history
+            What the run has shown by then; as before if not given.
+        """
+        steps, before, since, belief = state.steps + 1, state.state, state.since, state.belief
+        after, violated = before, state.violated
+        if not violated:
+            after = self._space.successors(before)[move.effect]
+            if after != before:
+                raised = self._raised.get((before, after)) or self._raises(before, after)
+                if raised is not NONE_RAISED:
+                    since = tuple(
+                        [steps if higher else step for higher, step in zip(raised, since, strict=True)]
+                    )
+            violated = self._by_rules and after in self._space.violated
+            if belief is not None:
+                belief = belief.after(after)
         return TrajectoryState(
-            state.category, after, steps, since, violated, history, past, state.pipeline, belief
+            state.category,
+            after,
+            steps,
+            since,
+            violated,
+            history or state.history,
+            self._past(state, move),
+            state.pipeline,
+            belief,
         )
+
+    def _past(self, state: TrajectoryState, move: Move) -> Covariates | None:  # noqa: ARG002  # tables ask for none
+        """Return what of a run's past counts after a call, beside its state."""
+        return None
 
     def _raises(self, before: int, after: int) -> tuple[bool, ...]:
         """Return which dimensions are higher after than before, and remember it."""
@@ -193,28 +226,6 @@ class LookupMonitor:
         raised = tuple([new > old for old, new in zip(digits(before), digits(after), strict=True)])
         found = self._raised[before, after] = raised if any(raised) else NONE_RAISED
         return found
-
-    def pending(self, state: TrajectoryState, effect: int) -> Verdict:
-        """Return the verdict on a call that would have an effect, given by its index."""
-        after = state.state if state.violated else self._space.successors(state.state)[effect]
-        belief = state.belief
-        if belief is not None:
-            return self._mixed(belief if state.violated else belief.after(after), after, pending=True)
-        return self.arriving(state.category)[after]
-
-    # -- walking a recorded run -------------------------------------------------------------------------
-
-    def begin(self, run: Trajectory) -> TrajectoryState:
-        """Return the state of a recorded run before its first call."""
-        return _asked(self._starting(run.category), run.words)
-
-    def follow(self, state: TrajectoryState, move: Move) -> TrajectoryState:
-        """Return where a run stands after a recorded call."""
-        return self.advance(state, move.effect)
-
-    def foresee(self, state: TrajectoryState, move: Move) -> Verdict:
-        """Return the verdict on a recorded call, as it was proposed."""
-        return self.pending(state, move.proposed)
 
     # -- the tables -------------------------------------------------------------------------------------
 
@@ -291,9 +302,9 @@ class LookupMonitor:
         ranked = []
         for tool in sorted(set(tools)):
             call = ToolCall(tool)
-            effect = self.labeler.propose(call, state.history)
-            verdict = self.check_pending(state, call)
-            ranked.append(Alternative(tool, effect, verdict, _reason(verdict, now)))
+            pending = self.read_call(state, call)
+            verdict = self.foresee(state, pending.move)
+            ranked.append(Alternative(tool, pending.proposal.effect, verdict, _reason(verdict, now)))
         return sorted(ranked, key=_danger)
 
     def explain(self, state: TrajectoryState, verdict: Verdict, effect: Effect | None = None) -> str:

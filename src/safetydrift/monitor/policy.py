@@ -26,6 +26,10 @@ class Bound(Enum):
     """The upper end of the interval it lies in: little evidence then alarms sooner."""
 
 
+HIGHEST_THRESHOLD = 1.000001
+"""Just above certainty: no known probability alarms."""
+
+
 class Policy(Struct, frozen=True, gc=False):
     """When to intervene, and how.
 
@@ -35,7 +39,7 @@ class Policy(Struct, frozen=True, gc=False):
         Look this many steps ahead. The published monitor uses 5.
     threshold
         Alarm when the probability of a violation within the horizon is at least this. The published operating
-        region is 0.4 to 0.5.
+        region is 0.4 to 0.5; above 1, up to `HIGHEST_THRESHOLD`, no known probability alarms.
     pending_threshold
         The same for a proposed call, whose probability already includes what that call itself may do; the
         threshold above if not given.
@@ -67,7 +71,7 @@ class Policy(Struct, frozen=True, gc=False):
         if type(self.horizon) is not int or self.horizon < 1:
             raise ValueError(f"a horizon is at least 1 step, got {self.horizon!r}")
         for value in (self.threshold, self.pending_threshold):
-            if not 0.0 <= value <= 1.0:
+            if not 0.0 <= value <= HIGHEST_THRESHOLD:
                 raise ValueError(f"a threshold is a probability between 0 and 1, got {value}")
 
     def compared(self, probability: float, high: float = nan) -> float:

@@ -20,6 +20,7 @@ from safetydrift.errors import ModelFileError
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.hazard import LinkSpread
 from safetydrift.monitor.intervals import MOST_BETWEEN
+from safetydrift.monitor.walk import walk
 from safetydrift.states.trajectory import VIOLATED, observe
 
 if TYPE_CHECKING:
@@ -85,17 +86,14 @@ def said_of(model: Model, trajectories: Iterable[Trajectory]) -> tuple[Said, Sai
     rest: tuple[list[tuple[int, bool, int]], list[tuple[int, bool, int]]] = ([], [])
     for number, run in enumerate(trajectories):
         seen = observe(run, model.space, model.notion, model.unknown_onset)
-        moves = [] if seen.left_out else list(run.moves())
-        state = monitor.begin(run)
-        for step in range(len(seen.states)):
+        for step, (state, move) in enumerate(walk(monitor, run, len(seen.states))):
             left = never if seen.onset is None else seen.onset - step
             verdict = monitor.verdict(state)
             sides[0].append((*verdict.within[1:], verdict.eventually))
             rest[0].append((left, seen.end == VIOLATED, number))
-            if step < len(moves):
-                sides[1].append(monitor.foresee(state, moves[step]).within[1:])
+            if move is not None:
+                sides[1].append(monitor.foresee(state, move).within[1:])
                 rest[1].append((left, seen.end == VIOLATED, number))
-                state = monitor.follow(state, moves[step])
     widths = model.max_horizon + 1, model.max_horizon
     return _said(sides[0], rest[0], widths[0]), _said(sides[1], rest[1], widths[1])
 

@@ -24,7 +24,7 @@ risk control", 2021. I. Waudby-Smith, A. Ramdas, "Estimating means of bounded ra
 
 from __future__ import annotations
 
-from math import isnan, log, log1p
+from math import log, log1p
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -33,29 +33,23 @@ from msgspec.structs import replace
 from safetydrift.errors import CalibrationError, LeakageError
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.guarantee import COSTS, FALSE_ALARMS, Goal, Promise, as_provenance
-from safetydrift.monitor.peaks import Peaks
-from safetydrift.monitor.verdict import Basis
+from safetydrift.monitor.maxima import ALWAYS, NEVER, Maxima
 from safetydrift.states.task_words import task_digest
-from safetydrift.states.trajectory import VIOLATED, observe
+from safetydrift.states.trajectory import observe
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
     from safetydrift.monitor.model import Model
-    from safetydrift.monitor.policy import Policy
-    from safetydrift.monitor.verdict import Verdict
-    from safetydrift.states.trajectory import Trajectory
+    from safetydrift.states.trajectory import ObservedRun, Trajectory
 
 _FURTHEST = 9 * 32
 GRID = np.round(1.0 / (1.0 + np.exp(-np.arange(_FURTHEST, -_FURTHEST - 1, -1) / 32.0)), 6)
 """The thresholds that are tried, the strictest first; fixed, whatever the runs are."""
 
-ALWAYS, NEVER = 2.0, -1.0
-"""The peaks of runs that alarm at every threshold, and at none."""
 
-
-def peaks_of(model: Model, trajectories: Iterable[Trajectory]) -> Peaks:
+def maxima_of(model: Model, trajectories: Iterable[Trajectory]) -> Maxima:
     """Return what a model says, at most, along runs that it was not fitted on.
 
     Runs that cannot be used under the model's notion of violation have no say.
@@ -65,44 +59,32 @@ def peaks_of(model: Model, trajectories: Iterable[Trajectory]) -> Peaks:
     LeakageError
         If the model was fitted on one of their tasks.
     CalibrationError
-        If the model does not say on which tasks it was fitted.
+        If the model does not say on which tasks it was fitted, or no run can be used.
     """
     fitted_on = model.provenance.get("tasks")
     if fitted_on is None:
         raise CalibrationError(
             "the model does not say on which tasks it was fitted, so no run is known to be new to it; fit it again"
         )
-    known, monitor = frozenset(fitted_on), monitor_for(model)
-    rows: list[tuple[float, float, bool, int]] = []
-    numbers: dict[tuple[str, str, str], int] = {}
+    found = Maxima.along(monitor_for(model), _new_runs(model, frozenset(fitted_on), trajectories))
+    if not len(found.task):
+        raise CalibrationError("none of the runs can be used under the model's notion of violation")
+    return found
+
+
+def _new_runs(
+    model: Model, fitted_on: frozenset[str], trajectories: Iterable[Trajectory]
+) -> Iterator[tuple[Trajectory, ObservedRun]]:
+    known: set[tuple[str, str, str]] = set()
     for run in trajectories:
         seen = observe(run, model.space, model.notion, model.unknown_onset)
         if seen.left_out:
             continue
         task = (run.source, run.category, run.task)
-        if task not in numbers and task_digest(*task) in known:
+        if task not in known and task_digest(*task) in fitted_on:
             raise LeakageError("task", (task,), "the runs the model was fitted on")
-        standing, proposal, state = NEVER, NEVER, monitor.begin(run)
-        moves = list(run.moves())
-        for step in range(len(seen.states)):
-            standing = max(standing, _compared(monitor.verdict(state), model.policy))
-            if step < len(moves):
-                proposal = max(proposal, _compared(monitor.foresee(state, moves[step]), model.policy))
-                state = monitor.follow(state, moves[step])
-        rows.append((standing, proposal, seen.end == VIOLATED, numbers.setdefault(task, len(numbers))))
-    if not rows:
-        raise CalibrationError("none of the runs can be used under the model's notion of violation")
-    columns = [np.array(column) for column in zip(*rows, strict=True)]
-    return Peaks(columns[0], columns[1], columns[2].astype(np.bool_), columns[3].astype(np.int64))
-
-
-def _compared(verdict: Verdict, policy: Policy) -> float:
-    if verdict.basis is Basis.VIOLATED:
-        return ALWAYS
-    compared = policy.compared(verdict.probability, verdict.high)
-    if verdict.basis is Basis.UNSEEN or isnan(compared):
-        return ALWAYS if policy.alarm_unseen else NEVER
-    return compared
+        known.add(task)
+        yield run, seen
 
 
 def calibrate(model: Model, trajectories: Iterable[Trajectory], goal: Goal) -> Model:
@@ -115,10 +97,10 @@ def calibrate(model: Model, trajectories: Iterable[Trajectory], goal: Goal) -> M
     CalibrationError
         If the goal cannot be reached with these runs.
     """
-    return with_thresholds(model, peaks_of(model, trajectories), goal)
+    return with_thresholds(model, maxima_of(model, trajectories), goal)
 
 
-def with_thresholds(model: Model, peaks: Peaks, goal: Goal, *, cross_fitted: bool = False) -> Model:
+def with_thresholds(model: Model, maxima: Maxima, goal: Goal, *, cross_fitted: bool = False) -> Model:
     """Return a model with thresholds chosen for a goal, and what is promised about them.
 
     Raises
@@ -128,9 +110,9 @@ def with_thresholds(model: Model, peaks: Peaks, goal: Goal, *, cross_fitted: boo
     """
     promises = {
         subject: promise(
-            scores, peaks, goal, subject=subject, horizon=model.policy.horizon, cross_fitted=cross_fitted
+            scores, maxima, goal, subject=subject, horizon=model.policy.horizon, cross_fitted=cross_fitted
         )
-        for subject, scores in (("standing", peaks.standing), ("proposal", peaks.proposal))
+        for subject, scores in (("standing", maxima.current), ("proposal", maxima.proposal))
     }
     policy = replace(
         model.policy,
@@ -141,7 +123,7 @@ def with_thresholds(model: Model, peaks: Peaks, goal: Goal, *, cross_fitted: boo
 
 
 def promise(
-    scores: FloatArray, peaks: Peaks, goal: Goal, *, subject: str, horizon: int, cross_fitted: bool = False
+    scores: FloatArray, maxima: Maxima, goal: Goal, *, subject: str, horizon: int, cross_fitted: bool = False
 ) -> Promise:
     """Choose one threshold.
 
@@ -150,16 +132,16 @@ def promise(
     CalibrationError
         If the goal cannot be reached with these runs.
     """
-    calm, violated = ~peaks.violated, peaks.violated
-    alarmed = shares(scores, peaks.task, calm)
-    caught = shares(scores, peaks.task, violated)
+    safe, violated = ~maxima.violated, maxima.violated
+    alarmed = shares(scores, maxima.task, safe)
+    caught = shares(scores, maxima.task, violated)
     cost = None
     if goal.aim == COSTS:
-        costs = _costs(scores, peaks, goal)
+        costs = _costs(scores, maxima, goal)
         place = int(np.argmin(costs))
-        cost, tasks, runs = float(costs[place]), len(np.unique(peaks.task)), len(scores)
+        cost, tasks, runs = float(costs[place]), len(np.unique(maxima.task)), len(scores)
     elif goal.aim == FALSE_ALARMS:
-        place, tasks, runs = kept_until(alarmed, goal.limit, goal, subject), len(alarmed), int(calm.sum())
+        place, tasks, runs = kept_until(alarmed, goal.limit, goal, subject), len(alarmed), int(safe.sum())
     else:
         missed = 1.0 - caught[:, ::-1]
         place = len(GRID) - 1 - kept_until(missed, 1.0 - goal.limit, goal, subject)
@@ -294,12 +276,12 @@ _BOLDEST = 0.9
 _ROUNDING = 1e-9
 
 
-def _costs(scores: FloatArray, peaks: Peaks, goal: Goal) -> FloatArray:
+def _costs(scores: FloatArray, maxima: Maxima, goal: Goal) -> FloatArray:
     """Return the mean cost of a run by threshold; every task weighs the same."""
     every = np.ones(len(scores), dtype=np.bool_)
-    violating = shares(np.where(peaks.violated, ALWAYS, NEVER), peaks.task, every)[:, 0]
-    caught = shares(np.where(peaks.violated, scores, NEVER), peaks.task, every)
-    alarmed = shares(np.where(peaks.violated, NEVER, scores), peaks.task, every)
+    violating = shares(np.where(maxima.violated, ALWAYS, NEVER), maxima.task, every)[:, 0]
+    caught = shares(np.where(maxima.violated, scores, NEVER), maxima.task, every)
+    alarmed = shares(np.where(maxima.violated, NEVER, scores), maxima.task, every)
     costs: FloatArray = (goal.miss * (violating[:, None] - caught) + goal.false_alarm * alarmed).mean(axis=0)
     return costs
 

@@ -8,10 +8,13 @@ from msgspec import DecodeError, Struct, ValidationError
 from msgspec.msgpack import Decoder, Encoder
 
 from safetydrift.effects.history import History
-from safetydrift.errors import SnapshotError
+from safetydrift.effects.history.sources import N_SOURCES
+from safetydrift.effects.proposal import Proposal
+from safetydrift.errors import SnapshotError, SpaceError
 from safetydrift.monitor.categories import Belief
 from safetydrift.monitor.covariates import Covariates
 from safetydrift.states.bounded import Count
+from safetydrift.states.trajectory import Move
 
 if TYPE_CHECKING:
     from safetydrift.states.space import StateSpace
@@ -87,6 +90,40 @@ class TrajectoryState(Struct, frozen=True, gc=False, array_like=True, forbid_unk
         path = () if self.belief is None else self.belief.path
         if max(self.state, *effects, *path) >= space.n_states or len(self.since) != len(space.dimensions):
             raise SnapshotError("not the state of a run in this state space")
+
+
+class Pending(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A proposed call whose result is awaited.
+
+    Parameters
+    ----------
+    proposal
+        What was read of it.
+    move
+        The same in the numbers of the monitor's state space.
+    """
+
+    proposal: Proposal
+    move: Move
+
+    def kept(self) -> Pending:
+        """Return what is kept until the result comes: nothing that is written in the arguments."""
+        return Pending(self.proposal.kept(), self.move)
+
+    def require(self, space: StateSpace) -> None:
+        """Check that it is a call in a space.
+
+        Raises
+        ------
+        SnapshotError
+            If it is none.
+        """
+        try:
+            known = space.effect_index(self.proposal.effect) == self.move.proposed == self.move.effect
+        except SpaceError as error:
+            raise SnapshotError(f"not a call in this state space: {error}") from error
+        if not known or self.move.sources != self.proposal.sources or self.move.sources >= N_SOURCES:
+            raise SnapshotError("not a call in this state space")
 
 
 _encode = Encoder().encode

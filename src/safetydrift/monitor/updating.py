@@ -237,7 +237,7 @@ def _shown(
     groups: dict[tuple[str, str], list[tuple[float, ObservedRun, tuple[str, ...]]]] = defaultdict(list)
     for number, (run, seen) in enumerate(used, 1):
         weight = 1.0 if half_life is None else 0.5 ** ((len(used) - number) / half_life)
-        kinds = run.kinds[seen.onset - 1] if seen.onset else ()
+        kinds = run.moves[seen.onset - 1].kinds if seen.onset else ()
         groups[run.source, run.category].append((weight, seen, kinds))
     completion = settings.estimator is not Estimator.PUBLISHED
     shown = {}

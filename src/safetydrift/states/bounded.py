@@ -11,8 +11,11 @@ from safetydrift.states.task_words import WORD_BINS
 Count = Annotated[int, Meta(ge=0)]
 """How many, how often, or which: never below 0."""
 
-Words = Annotated[frozenset[Annotated[int, Meta(ge=0, lt=WORD_BINS)]], Meta(max_length=WORD_BINS)]
-"""Words as `safetydrift.states.task_words` numbers them."""
+Word = Annotated[int, Meta(ge=0, lt=WORD_BINS)]
+"""A word as `safetydrift.states.task_words` numbers it."""
+
+Words = Annotated[frozenset[Word], Meta(max_length=WORD_BINS)]
+"""Many of them."""
 
 Digest = Annotated[int, Meta(ge=0, lt=1 << 32)]
 """A digest of 32 bits."""

@@ -49,10 +49,10 @@ def project(run: Trajectory, effect_of: tuple[int, ...], space: StateSpace) -> T
     space
         The space to read the run in.
     """
-    effects = tuple([effect_of[effect] for effect in run.effects])
-    return replace(
-        run,
-        effects=effects,
-        proposed=tuple([effect_of[effect] for effect in run.proposed]),
-        states=fold(space, effects),
+    moves = tuple(
+        [
+            replace(move, proposed=effect_of[move.proposed], effect=effect_of[move.effect])
+            for move in run.moves
+        ]
     )
+    return replace(run, moves=moves, states=fold(space, [move.effect for move in moves]))

@@ -7,15 +7,16 @@ by the source's own *label* at its onset. `observe` reads a trajectory under one
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import force_setattr
 
+from safetydrift.states.bounded import Count, Word
 from safetydrift.trace import Ending, Label
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Sequence
+    from typing import Self
 
     from safetydrift.states.space import StateSpace
 
@@ -40,73 +41,55 @@ class UnknownOnset(Enum):
     """Do not use the run."""
 
 
-class Move(Struct, frozen=True, gc=False):
-    """One call of a run, as far as the future is foreseen from it.
+class Move(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """One call of a run in numbers: all that the future is foreseen from, and nothing of its text.
 
     Parameters
     ----------
     tool
-        The tool's name.
+        The tool's name; empty if it is not known.
     proposed, effect
-        Index of the effect it was proposed with, and of the one it had; the same for a call not yet made.
+        Index of the effect it was proposed with, and of the one it had: they differ where the result changed the
+        picture (the call failed). The same for a call not yet made.
     kinds
-        The kinds of violation it would complete, as proposed.
-    orders
-        The words of what its result said to the agent as if it gave orders (`Trajectory.orders`).
+        The kinds of violation it would complete, as proposed (`Effect.kinds`).
+    injected
+        The words of instructions that its result was found to hold, as `task_words` gives them; empty for most.
     sources
-        Where the words of its arguments come from (`Effect.sources`).
+        Where the words of its arguments come from (`safetydrift.effects.proposal.Proposal.sources`).
     heard
-        The words that the user has said since, himself or through a file (`Trajectory.heard`).
+        The words that the user has said between it and the next, or that stood in a file that they said the task
+        stands in; empty for most.
     """
 
     tool: str
-    proposed: int
-    effect: int
+    proposed: Count
+    effect: Count
     kinds: tuple[str, ...] = ()
-    orders: tuple[int, ...] = ()
-    sources: int = 0
-    heard: tuple[int, ...] = ()
+    injected: tuple[Word, ...] = ()
+    sources: Count = 0
+    heard: tuple[Word, ...] = ()
 
 
-class Trajectory(Struct, frozen=True, gc=False):
-    """A run as the mathematics sees it: effects and states by index, nothing of its text.
+class Trajectory(Struct, frozen=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
+    """A run as the mathematics sees it: calls and states in numbers, nothing of its text.
 
     Parameters
     ----------
     id, source, task, category, model, ending, label
         As in `Trace`.
-    tools
-        Tool name per step.
-    effects
-        Effect index per step, as it turned out.
-    proposed
-        Effect index per step as it looked before the call was made; equal to ``effects`` unless a result
-        changed the picture (the call failed).
+    moves
+        Its calls, in order.
     states
-        State indices before the first step and after each: one more than there are steps.
-    kinds
-        Per step, the kinds of violation that the proposed call would complete (`Effect.kinds`).
+        State indices before the first call and after each: one more than there are calls.
     words
         The words of the task, as `task_words` gives them.
-    orders
-        Per step, the words of what its result said to the agent as if it gave orders, in the same form; empty for most.
-    sources
-        Per step, where the words of the proposed call's arguments come from (`Effect.sources`).
-    heard
-        Per step, the words that the user has said between it and the next, himself or through a file that he said
-        the task stands in; in the same form, and empty for most.
     """
 
     id: str
-    states: tuple[int, ...]
-    effects: tuple[int, ...]
-    proposed: tuple[int, ...] = ()
-    kinds: tuple[tuple[str, ...], ...] = ()
-    words: tuple[int, ...] = ()
-    orders: tuple[tuple[int, ...], ...] = ()
-    sources: tuple[int, ...] = ()
-    heard: tuple[tuple[int, ...], ...] = ()
-    tools: tuple[str, ...] = ()
+    moves: tuple[Move, ...]
+    states: tuple[Count, ...]
+    words: tuple[Word, ...] = ()
     source: str = ""
     task: str = ""
     category: str = ""
@@ -114,26 +97,57 @@ class Trajectory(Struct, frozen=True, gc=False):
     ending: Ending = Ending.CENSORED
     label: Label = Label()
 
-    def __post_init__(self) -> None:
-        """Say of every step what was said of none: no kinds, no words, and the effect as proposed."""
-        n = len(self.effects)
-        for name, silent in (("kinds", ((),)), ("orders", ((),)), ("heard", ((),)), ("sources", (0,))):
-            if not getattr(self, name):
-                force_setattr(self, name, silent * n)
-        if not self.proposed:
-            force_setattr(self, "proposed", self.effects)
+    @classmethod
+    def of_columns(
+        cls,
+        id: str,  # noqa: A002
+        *,
+        states: Sequence[int],
+        effects: Sequence[int],
+        proposed: Sequence[int] = (),
+        tools: Sequence[str] = (),
+        kinds: Sequence[tuple[str, ...]] = (),
+        injected: Sequence[tuple[int, ...]] = (),
+        sources: Sequence[int] = (),
+        heard: Sequence[tuple[int, ...]] = (),
+        **rest: Any,
+    ) -> Self:
+        """Return a run from what is known of each of its calls, by column; the rest as for the class.
+
+        A column that is left out says nothing of any call; every call then did as it was proposed.
+        """
+        n = len(effects)
+        columns = (
+            tools or ("",) * n,
+            proposed or effects,
+            effects,
+            kinds or ((),) * n,
+            injected or ((),) * n,
+            sources or (0,) * n,
+            heard or ((),) * n,
+        )
+        moves = [Move(*row) for row in zip(*columns, strict=True)]
+        return cls(id, tuple(moves), tuple(states), **rest)
 
     @property
     def n_steps(self) -> int:
         """Number of tool calls."""
-        return len(self.effects)
+        return len(self.moves)
 
-    def moves(self) -> Iterator[Move]:
-        """Yield every call, in order."""
-        tools = self.tools or ("",) * len(self.effects)
-        return map(
-            Move, tools, self.proposed, self.effects, self.kinds, self.orders, self.sources, self.heard
-        )
+    @property
+    def tools(self) -> tuple[str, ...]:
+        """Tool name per call."""
+        return tuple([move.tool for move in self.moves])
+
+    @property
+    def effects(self) -> tuple[int, ...]:
+        """Effect index per call, as it turned out."""
+        return tuple([move.effect for move in self.moves])
+
+    @property
+    def proposed(self) -> tuple[int, ...]:
+        """Effect index per call, as it was proposed."""
+        return tuple([move.proposed for move in self.moves])
 
 
 class ObservedRun(Struct, frozen=True, gc=False):

@@ -5,17 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from sklearn.isotonic import IsotonicRegression
 from tests.evaluation.predictors.worlds import CATALOGUE, FLOW, PAPER, made, world
 
 from safetydrift.errors import SpaceError
 from safetydrift.evaluation.cases import CaseSet
 from safetydrift.evaluation.predictors import Circumstances, predictor
-from safetydrift.evaluation.predictors.bit_vectors import PREDICATES, BitVectors, Predicate
 from safetydrift.evaluation.predictors.keyword import Keyword
-from safetydrift.evaluation.predictors.run_length import isotonic
 from safetydrift.evaluation.scores import HORIZONS
 from safetydrift.states.dimensions import Accumulation, Dimension
 from safetydrift.states.rules import Rule
@@ -44,14 +39,13 @@ def test_rates_count_points_by_group_and_fall_back_to_all_of_them():
         ]
     )
     new = CaseSet([made(category="a", task="new", model="n"), made(category="c", task="u", model="new")])
-    # Category a: points 0 and 1 of the violated run, 0 and 1 of the calm one; in all there are 7.
+    # Category a: points 0 and 1 of the violated run, 0 and 1 of the other; in all there are 7.
     assert scores_of("category-prior", training, new).within.tolist() == [
         [1 / 4, 2 / 4, 2 / 4],
         [1 / 7, 2 / 7, 2 / 7],
     ]
     assert scores_of("model-rate", training, new).within.tolist() == [[0, 0, 0], [1 / 7, 2 / 7, 2 / 7]]
     assert scores_of("task-rate", training, new).within[0].tolist() == [1 / 7, 2 / 7, 2 / 7]
-    assert scores_of("category-run-rate", training, new).within[:, 0].tolist() == [1 / 2, 1 / 3]
     calls = CaseSet([made(QUIET, category="a"), made(QUIET, category="zz")])
     assert scores_of("category-prior", training, calls).pending.tolist() == [1 / 3, 1 / 5]
 
@@ -62,30 +56,13 @@ def test_task_rates_know_tasks_they_saw():
 
 
 def test_knowing_nothing_at_all_is_not_safe():
-    for name in ("category-prior", "kaplan-meier", "run-length", "coarse-second-order", "bit-vectors"):
+    for name in ("category-prior", "task-rate", "run-length"):
         scores: Any = scores_of(name, CaseSet([]), CaseSet([made(QUIET)]))
         assert (scores.within == 1.0).all()
         assert (scores.pending == 1.0).all()
 
 
 # -- by step number ---------------------------------------------------------------------------------------
-
-
-def test_the_hazard_is_what_a_life_table_says():
-    training = world(5)
-    scores: Any = scores_of("kaplan-meier", training)
-    at_risk: Counter[int] = Counter()
-    violated: Counter[int | None] = Counter()
-    for case in training.cases:
-        at_risk.update(range(1, case.n_proposals + 1))
-        violated[case.onset] += 1
-    overall = sum(count for onset, count in violated.items() if onset) / sum(at_risk.values())
-    for point, made_by_then in enumerate(training.step_of_point.tolist()):
-        for column, horizon in enumerate(HORIZONS):
-            survives = 1.0
-            for call in range(made_by_then + 1, made_by_then + horizon + 1):
-                survives *= 1 - (violated[call] / at_risk[call] if at_risk[call] else overall)
-            assert scores.within[point, column] == pytest.approx(1 - survives, abs=1e-12)
 
 
 def test_the_way_risk_goes_with_length_is_learned_and_kept():
@@ -95,13 +72,6 @@ def test_the_way_risk_goes_with_length_is_learned_and_kept():
         risk = scores_of("run-length", cases, CaseSet([made(*[QUIET] * 30)])).within
         assert (way * np.diff(risk, axis=0) >= 0).all()
         assert risk[0, 2] != risk[-1, 2]
-
-
-@given(st.lists(st.tuples(st.floats(-5, 5), st.floats(0.1, 9)), min_size=1, max_size=20))
-def test_pooling_gives_the_isotonic_regression(pairs):
-    values, weights = map(np.array, zip(*pairs, strict=True))
-    expected = IsotonicRegression().fit_transform(np.arange(len(values)), values, sample_weight=weights)
-    assert np.allclose(isotonic(values, weights), expected, atol=1e-9)
 
 
 # -- rules ------------------------------------------------------------------------------------------------
@@ -155,11 +125,11 @@ def test_silence_is_silent():
 # -- chains -----------------------------------------------------------------------------------------------
 
 
-def by_hand(cases, rows_of, *, completion):
+def by_hand(cases, *, completion):
     """Probability of violation within h steps by row: counted and iterated with plain dictionaries."""
     following: dict[Any, Counter[Any]] = defaultdict(Counter)
     for case in cases.cases:
-        rows = rows_of(case)[: case.n_points]
+        rows = risks(case)[: case.n_points]
         end = "violated" if case.violated else None
         if end is None and completion and case.run.ending is Ending.COMPLETED:
             end = "completed"
@@ -182,28 +152,15 @@ def risks(case):
     return [PAPER.risk_of[state] for state in case.run.states]
 
 
-def pairs(case):
-    levels = risks(case)
-    return list(zip([levels[0], *levels], levels, strict=False))
-
-
-@pytest.mark.parametrize(
-    ("name", "rows_of", "completion"),
-    [
-        ("coarse-published", risks, False),
-        ("coarse", risks, True),
-        ("coarse-published-second-order", pairs, False),
-        ("coarse-second-order", pairs, True),
-    ],
-)
-def test_coarse_chains_are_the_published_method(name, rows_of, completion):
+@pytest.mark.parametrize(("name", "completion"), [("coarse-published", False), ("coarse", True)])
+def test_coarse_chains_are_the_published_method(name, completion):
     training, cases = world(7, n=60), world(8, n=40, few_effects=30)
     scores: Any = scores_of(name, training, cases)
-    within = by_hand(training, rows_of, completion=completion)
+    within = by_hand(training, completion=completion)
     expected = [
         [within(row, horizon) for horizon in HORIZONS]
         for case in cases.cases
-        for row in rows_of(case)[: case.n_points]
+        for row in risks(case)[: case.n_points]
     ]
     assert np.allclose(scores.within, expected, atol=1e-8)
     assert np.array_equal(scores.alarm, scores.within[:, 2] >= 0.4)
@@ -225,45 +182,9 @@ def test_treating_finished_runs_as_cut_off_raises_every_figure():
     assert published.within.mean() > competing.within.mean()
 
 
-def test_bit_vectors_are_a_chain_over_what_is_true_so_far():
-    training = world(10)
-
-    def vectors(case):
-        rows = []
-        for step in range(case.run.n_steps + 1):
-            levels = [PAPER.decode(effect) for effect in case.run.effects[:step]]
-            rows.append(
-                tuple(
-                    any(
-                        dimension.index(one[dimension.name]) >= dimension.index(predicate.level)
-                        for one in (levels if predicate.ever else levels[-1:])
-                    )
-                    for predicate in PREDICATES
-                    for dimension in PAPER.dimensions
-                    if dimension.name == predicate.dimension
-                )
-            )
-        return rows
-
-    scores: Any = scores_of("bit-vectors", training)
-    within = by_hand(training, vectors, completion=True)
-    expected = [
-        [within(row, horizon) for horizon in HORIZONS]
-        for case in training.cases
-        for row in vectors(case)[: case.n_points]
-    ]
-    assert np.allclose(scores.within, expected, atol=1e-9)
-
-
 def test_a_proposed_call_is_judged_by_where_it_leads():
     training = CaseSet(
-        [made(READ, SEND, onset=2, id=str(n)) for n in range(3)] + [made(READ, SEND, id="calm")]
+        [made(READ, SEND, onset=2, id=str(n)) for n in range(3)] + [made(READ, SEND, id="safe")]
     )
-    for name in ("coarse-second-order", "bit-vectors"):
-        scores: Any = scores_of(name, training, CaseSet([made(READ, SEND)]))
-        assert scores.pending.tolist() == [0.75, 0.75]
-
-
-def test_too_many_predicates_are_refused():
-    with pytest.raises(ValueError, match="21 predicates"):
-        BitVectors(PAPER, (Predicate("data", "public"),) * 21).fit(CaseSet([]))
+    scores: Any = scores_of("coarse", training, CaseSet([made(READ, SEND)]))
+    assert scores.pending.tolist() == [0.75, 0.75]

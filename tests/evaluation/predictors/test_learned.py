@@ -7,10 +7,13 @@ from tests.evaluation.predictors.worlds import FLOW, PAPER, made, world
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.evaluation.cases import CaseSet
-from safetydrift.evaluation.predictors.boosting import Boosting
-from safetydrift.evaluation.predictors.features import MOST_TOOLS, Features, training_weights
-from safetydrift.evaluation.predictors.hazard import LogisticHazard
-from safetydrift.evaluation.predictors.learned import fit_classifiers
+from safetydrift.evaluation.predictors.features import MOST_TOOLS, Features
+from safetydrift.evaluation.predictors.learned import (
+    Boosting,
+    LearnedPredictor,
+    LogisticHazard,
+    training_weights,
+)
 from safetydrift.evaluation.scores import HORIZONS
 from safetydrift.states.dimensions import Accumulation
 from safetydrift.states.task_words import WORD_BINS
@@ -37,15 +40,15 @@ def numbers_by_hand(run, step, space):
         step,
         ago(lambda call: run.states[call] != run.states[call - 1]),
         ago(raised),
-        sum(bool(run.orders[call]) for call in range(step)),
-        ago(lambda call: bool(run.orders[call - 1])),
+        sum(bool(run.moves[call].injected) for call in range(step)),
+        ago(lambda call: bool(run.moves[call - 1].injected)),
     ]
     for place, dimension in enumerate(space.dimensions):
         levels = [space.digits(effect)[place] for effect in run.effects[:step]]
         numbers += [levels.count(level) for level in range(1, len(dimension.levels))]
     for kind in KINDS:
-        numbers.append(int(step > 0 and kind in run.kinds[step - 1]))
-        numbers.append(sum(kind in kinds for kinds in run.kinds[:step]))
+        numbers.append(int(step > 0 and kind in run.moves[step - 1].kinds))
+        numbers.append(sum(kind in move.kinds for move in run.moves[:step]))
     return numbers
 
 
@@ -91,7 +94,7 @@ def test_a_proposal_adds_the_proposed_call_and_not_what_came_of_it():
 
 
 def test_words_of_the_task_and_of_orders_so_far_are_columns():
-    case = made(1, 1, words=(3, 7), orders=((9,), (3,)))
+    case = made(1, 1, words=(3, 7), injected=((9,), (3,)))
     matrix = Features.of(CaseSet([case]), PAPER).points(CaseSet([case])).sparse()
     last = matrix[:, -2 * WORD_BINS :].toarray() > 0
     assert [np.flatnonzero(row).tolist() for row in last] == [
@@ -133,39 +136,42 @@ def test_runs_left_out_are_stood_for_and_none_of_them_is_violated():
 
 @pytest.mark.parametrize("make", [LogisticHazard, Boosting])
 def test_what_can_be_learned_is(make):
-    risky, calm = 5, 7
+    risky, safe = 5, 7
     training = CaseSet(
-        [made(risky, calm, onset=2, id=f"v{n}") for n in range(60)]
-        + [made(calm, calm, id=f"c{n}") for n in range(60)]
+        [made(risky, safe, onset=2, id=f"v{n}") for n in range(60)]
+        + [made(safe, safe, id=f"c{n}") for n in range(60)]
     )
-    scores = make(PAPER).fit(training).score(CaseSet([made(risky), made(calm)]))
-    start, after_risky, _, after_calm = scores.within[:, 0]
+    scores = make(PAPER).fit(training).score(CaseSet([made(risky), made(safe)]))
+    start, after_risky, _, after_safe = scores.within[:, 0]
     assert after_risky > 0.8
-    assert after_calm < 0.2
+    assert after_safe < 0.2
     assert start < 0.2
     assert scores.within[0, 1] == pytest.approx(0.5, abs=0.1)
 
 
+class Exact(LearnedPredictor):
+    """A regression whose penalty is that of the library, so that only the adding up of rows is tried."""
+
+    def inputs(self, table):
+        return table.dense()
+
+    def learn(self, inputs, happened, weight, _table):
+        return LogisticRegression(tol=1e-9, max_iter=20_000).fit(inputs, happened, weight)
+
+
 def test_adding_up_equal_rows_changes_nothing_that_is_learned():
     cases = CaseSet([*world(1, n=60).cases, *world(1, n=60).cases])
-    features = Features.of(cases, PAPER)
-    exact = fit_classifiers(
-        "exact",
-        cases,
-        features,
-        lambda table: table.dense(),
-        lambda read, y, weight, _: LogisticRegression(tol=1e-9, max_iter=20_000).fit(read, y, weight),
-    ).score(cases)
-    read = features.points(cases).dense()
-    plain = LogisticRegression(tol=1e-9, max_iter=20_000).fit(read, cases.happens_within(HORIZONS[0]))
-    assert np.allclose(exact.within[:, 0], plain.predict_proba(read)[:, 1], atol=1e-3)
+    exact = Exact(PAPER, "exact").fit(cases).score(cases)
+    read = Features.of(cases, PAPER).points(cases).dense()
+    single = LogisticRegression(tol=1e-9, max_iter=20_000).fit(read, cases.happens_within(HORIZONS[0]))
+    assert np.allclose(exact.within[:, 0], single.predict_proba(read)[:, 1], atol=1e-3)
 
 
 @pytest.mark.parametrize("make", [LogisticHazard, Boosting])
 def test_where_one_outcome_is_all_there_is_it_is_what_is_foretold(make):
-    calm = CaseSet([made(1, 2), made(2, 1)])
-    assert not make(PAPER).fit(calm).score(calm).within.any()
-    assert (make(PAPER).fit(CaseSet([])).score(calm).within == 1.0).all()
+    safe = CaseSet([made(1, 2), made(2, 1)])
+    assert not make(PAPER).fit(safe).score(safe).within.any()
+    assert (make(PAPER).fit(CaseSet([])).score(safe).within == 1.0).all()
 
 
 @pytest.mark.parametrize("make", [LogisticHazard, Boosting])

@@ -15,7 +15,7 @@ from tests.evaluation.predictors.worlds import CATALOGUE, PAPER, made, world
 from safetydrift.errors import PredictionFileError
 from safetydrift.evaluation.cases import CaseSet
 from safetydrift.evaluation.predictions import predictions
-from safetydrift.evaluation.predictors.lookup import LookupPredictor
+from safetydrift.evaluation.predictors.monitors import MonitorPredictor
 from safetydrift.evaluation.predictors.prediction_file import MAX_LINE, PredictionFile
 from safetydrift.evaluation.replay import replay
 
@@ -38,7 +38,7 @@ def write(tmp_path):
 
 def test_our_own_file_says_what_the_monitor_says(tmp_path):
     cases = world(2, few_effects=30)
-    fitted = LookupPredictor("monitor", PAPER, CATALOGUE).fit(world(1))
+    fitted = MonitorPredictor("monitor", PAPER, CATALOGUE).fit(world(1))
     path = tmp_path / "ours.jsonl.gz"
     with gzip.open(path, "wb") as file:
         for case in cases.cases:

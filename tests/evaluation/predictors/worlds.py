@@ -17,7 +17,7 @@ CATALOGUE = load_catalogue()
 
 def made(*effects, onset=None, space=PAPER, ending=Ending.COMPLETED, **extra):
     """A case; violated exactly when it has an onset."""
-    run = Trajectory(
+    run = Trajectory.of_columns(
         extra.pop("id", f"run-{effects}-{onset}"),
         effects=effects,
         states=fold(space, effects),
@@ -47,7 +47,7 @@ def world(seed, n=150, space=PAPER, few_effects=12, **fixed):
             id=f"{seed}-{number}",
             proposed=tuple(proposed),
             kinds=tuple((str(rng.choice(KINDS)),) if rng.random() < 0.2 else () for _ in effects),
-            orders=tuple((int(rng.integers(50)),) if rng.random() < 0.2 else () for _ in effects),
+            injected=tuple((int(rng.integers(50)),) if rng.random() < 0.2 else () for _ in effects),
             words=tuple(sorted({int(one) for one in rng.integers(0, 100, size=5)})),
             tools=tuple(f"tool{int(rng.integers(6))}" for _ in effects),
             source=f"source{int(rng.integers(2))}",
@@ -63,17 +63,12 @@ def world(seed, n=150, space=PAPER, few_effects=12, **fixed):
 
 def cut(case, calls, space):
     """The run as it was known after some calls."""
-    run = case.run
-    effects = run.effects[:calls]
+    moves = case.run.moves[:calls]
     return Case(
         replace(
-            run,
-            effects=effects,
-            states=fold(space, effects),
-            proposed=run.proposed[:calls],
-            kinds=run.kinds[:calls],
-            orders=run.orders[:calls],
-            tools=run.tools[:calls],
+            case.run,
+            moves=moves,
+            states=fold(space, [move.effect for move in moves]),
             ending=Ending.CENSORED,
             label=Label(violated=False),
         ),

@@ -37,11 +37,11 @@ def delegated_by(text: str) -> frozenset[str]:
     return frozenset(_TASK_IN_FILE.findall(text[:_MAX_TEXT])[:MAX_DELEGATED])
 
 
-def read_by(values: Iterable[str], files: frozenset[str]) -> frozenset[str]:
-    """Return which of some files a call reads and nothing else: named alone, or behind a program that shows files."""
-    found = set()
+def shown_by(values: Iterable[str], files: frozenset[str]) -> list[str]:
+    """Return which of some files a call shows and nothing else: named alone, or behind a program that shows files."""
+    found = []
     for value in values:
         words = value.split(maxsplit=2)
         if words and words[-1] in files and (len(words) == 1 or (len(words) == 2 and words[0] in _READERS)):  # noqa: PLR2004
-            found.add(words[-1])
-    return frozenset(found)
+            found.append(words[-1])
+    return found[:MAX_DELEGATED]

@@ -119,10 +119,10 @@ class History(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
         )
 
     def heard_since(self, before: History) -> tuple[int, ...]:
-        """Return digests of the words that the user has said since an earlier moment, himself or through a file."""
+        """Return digests of the words that the user has said since an earlier moment, in person or through a file."""
         return () if self.said is before.said else digests(self.said - before.said)
 
-    def ordered_since(self, before: History) -> frozenset[int]:
+    def injected_since(self, before: History) -> frozenset[int]:
         """Return digests of the words that passages which speak to the agent have brought since an earlier moment."""
         if self.instructed is before.instructed:
             return frozenset()

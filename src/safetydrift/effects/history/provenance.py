@@ -64,10 +64,16 @@ def decides(value: str) -> bool:
     return not _ANYWHERE.fullmatch(value)
 
 
-def decisive(args: Mapping[str, object], roles: RolesEntry) -> Iterator[str]:
-    """Yield the values of a call that decide what it does, at most `MAX_VALUES`."""
+def decisive(texts: Iterable[tuple[str, str]], roles: RolesEntry) -> Iterator[str]:
+    """Yield the values of a call that decide what it does, at most `MAX_VALUES`.
+
+    Parameters
+    ----------
+    texts
+        What `scalars` found in its arguments.
+    """
     count = 0
-    for name, text in scalars(args):
+    for name, text in texts:
         prose = len(text) > SHORT or name in roles.prose
         for value in _in_prose(text) if prose else _in_list(text):
             if decides(value.strip()):

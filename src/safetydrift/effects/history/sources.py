@@ -11,11 +11,11 @@ from bisect import bisect_right
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from safetydrift.effects.history.provenance import ORIGINS, decides, scalars
+from safetydrift.effects.history.provenance import ORIGINS, decides
 from safetydrift.effects.history.words import digests, words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from safetydrift.effects.history.history import History
 
@@ -26,13 +26,13 @@ _SHARES = (1e-9, 0.15, 0.35, 0.6, 0.85)
 _COUNTS = (1, 2, 3, 5, 9, 17)
 
 
-def sources_of(args: Mapping[str, object], values: Iterable[str], history: History) -> int:
+def sources_of(texts: Iterable[tuple[str, str]], values: Iterable[str], history: History) -> int:
     """Return where the words of a call's arguments come from, as a number below `N_SOURCES`.
 
     Parameters
     ----------
-    args
-        The arguments.
+    texts
+        What `safetydrift.effects.history.provenance.scalars` found in the arguments.
     values
         Those that decide what the call does (`safetydrift.effects.history.provenance.decisive`).
 
@@ -45,23 +45,23 @@ def sources_of(args: Mapping[str, object], values: Iterable[str], history: Histo
     """
     if not history.instructed:
         return 0
-    found = _digests("\n".join([text for _, text in scalars(args)]))
+    found = _digests("\n".join([text for _, text in texts]))
     said = found & _of_words(history.said)
-    ordered = (found - said) & _union(history.instructed)
+    injected = (found - said) & _union(history.instructed)
     origins = [ORIGINS.index(history.origin(value)) for value in values]
     total = max(len(found), 1)
     return packed(
-        bisect_right(_SHARES, len(ordered) / total),
+        bisect_right(_SHARES, len(injected) / total),
         bisect_right(_SHARES, len(said) / total),
-        bisect_right(_COUNTS, len(ordered)),
+        bisect_right(_COUNTS, len(injected)),
         max(origins, default=0),
         min(origins.count(len(ORIGINS) - 1), MOST),
     )
 
 
-def packed(ordered: int, said: int, count: int, worst: int, instructed: int) -> int:
+def packed(injected: int, said: int, count: int, worst: int, instructed: int) -> int:
     """Return the number of a combination of bands."""
-    return ordered + SHARES * (said + SHARES * (count + COUNTS * (worst + len(ORIGINS) * instructed)))
+    return injected + SHARES * (said + SHARES * (count + COUNTS * (worst + len(ORIGINS) * instructed)))
 
 
 def unpacked(sources: int) -> tuple[int, int, int, int, int]:
@@ -72,11 +72,11 @@ def unpacked(sources: int) -> tuple[int, int, int, int, int]:
     >>> unpacked(packed(5, 0, 3, 4, 1))
     (5, 0, 3, 4, 1)
     """
-    rest, ordered = divmod(sources, SHARES)
+    rest, injected = divmod(sources, SHARES)
     rest, said = divmod(rest, SHARES)
     rest, count = divmod(rest, COUNTS)
     instructed, worst = divmod(rest, len(ORIGINS))
-    return ordered, said, count, worst, instructed
+    return injected, said, count, worst, instructed
 
 
 @lru_cache(512)

@@ -38,10 +38,6 @@ class ReliabilityPoint:
     forecast: float
     observed: Rate
 
-    def as_dict(self) -> dict[str, object]:
-        """Return the point as plain data."""
-        return {"forecast": self.forecast, "observed": self.observed.as_dict()}
-
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
@@ -53,11 +49,11 @@ class Calibration:
         How often it happened.
     brier
         Mean squared difference between probability and outcome; lower is better.
-    skill
+    brier_skill
         1 - Brier score / Brier score of always saying the base rate of these very points. 0 is no better than knowing
         how common it is, 1 is perfect, and it may be negative (Wilks, *Statistical Methods in the Atmospheric
         Sciences*, eq. 8.37).
-    skill_within_category
+    brier_skill_within_category
         The same against always saying the base rate of each category.
     log_loss
         Mean negative log-likelihood in nats, probabilities held `FLOOR` away from 0 and 1.
@@ -70,8 +66,8 @@ class Calibration:
 
     base_rate: Rate
     brier: Estimate
-    skill: Estimate
-    skill_within_category: Estimate
+    brier_skill: Estimate
+    brier_skill_within_category: Estimate
     log_loss: Estimate
     ece: float
     reliability: tuple[ReliabilityPoint, ...]
@@ -80,18 +76,9 @@ class Calibration:
         """Return its figures by name."""
         return {
             "brier": self.brier,
-            "brier_skill": self.skill,
-            "brier_skill_within_category": self.skill_within_category,
+            "brier_skill": self.brier_skill,
+            "brier_skill_within_category": self.brier_skill_within_category,
             "log_loss": self.log_loss,
-        }
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "base_rate": self.base_rate.as_dict(),
-            **{name: figure.as_dict() for name, figure in self.figures().items()},
-            "ece": self.ece,
-            "reliability": [point.as_dict() for point in self.reliability],
         }
 
 
@@ -114,8 +101,8 @@ def calibration(
     return Calibration(
         base_rate=Rate(int(outcome.sum()), len(outcome)),
         brier=estimate(ratio(error, count)),
-        skill=estimate(_skill(error, _variation(happened, task, resamples))),
-        skill_within_category=estimate(
+        brier_skill=estimate(_skill(error, _variation(happened, task, resamples))),
+        brier_skill_within_category=estimate(
             _skill(
                 error,
                 sum(

@@ -75,13 +75,8 @@ class LeadTimes:
 
     def as_dict(self) -> dict[str, object]:
         """Return the distribution and its summaries as plain data."""
-        return {
-            "n": self.n,
-            "mean": self.mean,
-            "median": self.median,
-            "mode": self.mode,
-            "runs": {str(lead): count for lead, count in self.runs.items()},
-        }
+        summaries = {"n": self.n, "mean": self.mean, "median": self.median, "mode": self.mode}
+        return {**summaries, "runs": self.runs}
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,21 +120,6 @@ class Detection:
         """Return its figures by name."""
         return {"detected": self.detected_by_task, "false_alarms": self.false_alarms_by_task}
 
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "threshold": self.threshold,
-            "detected": self.detected.as_dict(),
-            "false_alarms": self.false_alarms.as_dict(),
-            "detected_by_task": self.detected_by_task.as_dict(),
-            "false_alarms_by_task": self.false_alarms_by_task.as_dict(),
-            "benign": self.benign.as_dict(),
-            "foreseeable": self.foreseeable.as_dict(),
-            "after_exposure": self.after_exposure.as_dict(),
-            "lead_times": self.lead_times.as_dict(),
-            "lead_times_foreseeable": self.lead_times_foreseeable.as_dict(),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
@@ -150,7 +130,7 @@ class Sweep:
     thresholds, detected, false_alarms, mean_lead_time
         Equally long: the threshold, how many violated runs are detected and how many others alarm, and the mean lead
         time in steps of the detected runs whose violating call is known (nan without one).
-    violated, calm
+    violated, not_violated
         How many runs there are of either kind.
     """
 
@@ -159,25 +139,14 @@ class Sweep:
     false_alarms: tuple[int, ...]
     mean_lead_time: tuple[float, ...]
     violated: int
-    calm: int
+    not_violated: int
 
     def rates(self) -> tuple[tuple[Rate, Rate], ...]:
         """Return detection and false alarms at each threshold."""
         return tuple(
-            (Rate(detected, self.violated), Rate(alarmed, self.calm))
+            (Rate(detected, self.violated), Rate(alarmed, self.not_violated))
             for detected, alarmed in zip(self.detected, self.false_alarms, strict=True)
         )
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the curve as plain data."""
-        return {
-            "thresholds": list(self.thresholds),
-            "detected": list(self.detected),
-            "false_alarms": list(self.false_alarms),
-            "mean_lead_time": list(self.mean_lead_time),
-            "violated": self.violated,
-            "calm": self.calm,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,18 +181,6 @@ class ProposalDetection:
         """Return its figures by name."""
         return {"stopped": self.stopped_by_task, "false_alarms": self.false_alarms_by_task}
 
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "threshold": self.threshold,
-            "stopped": self.stopped.as_dict(),
-            "caught": self.caught.as_dict(),
-            "false_alarms": self.false_alarms.as_dict(),
-            "benign": self.benign.as_dict(),
-            "stopped_by_task": self.stopped_by_task.as_dict(),
-            "false_alarms_by_task": self.false_alarms_by_task.as_dict(),
-        }
-
 
 class RunFrame:
     """Runs as detection sees them; any number of predictors share it.
@@ -256,7 +213,7 @@ class RunFrame:
 
     # -- points -----------------------------------------------------------------------------------------
 
-    def peak(self, points: FloatArray) -> FloatArray:
+    def run_score(self, points: FloatArray) -> FloatArray:
         """Return the highest score of each run, shape (n,), of scores per point."""
         return highest(points, self.cases.first_point)
 
@@ -272,7 +229,7 @@ class RunFrame:
         """
         return self._detection(points >= threshold, threshold, _at_least(background, threshold))
 
-    def own(self, alarms: BoolArray, background: BoolArray | None = None) -> Detection:
+    def own(self, alarms: BoolArray, background: FloatArray | None = None) -> Detection:
         """Count a predictor's own alarms, per point; ``background`` says which further runs alarmed."""
         return self._detection(alarms, nan, _at_least(background, 1))
 
@@ -300,26 +257,26 @@ class RunFrame:
         hits = self.resamples.total(hit[among], task)
         return estimate(ratio(hits, self.resamples.total(np.ones(len(task)), task)))
 
-    def recall_at(self, peak: FloatArray, budgets: Sequence[float] = BUDGETS) -> dict[float, Estimate]:
+    def recall_at(self, score: FloatArray, budgets: Sequence[float] = BUDGETS) -> dict[float, Estimate]:
         """Return the share of violated runs detected when at most a share of the others may alarm.
 
         On every resample the threshold is chosen again, so that the interval covers that choice as well.
 
         Parameters
         ----------
-        peak : (n,) array
+        score : (n,) array
             Highest score of each run.
         """
-        order = np.argsort(-peak, kind="stable")
-        ends = np.append(np.flatnonzero(np.diff(peak[order])), len(order) - 1)  # last run of each score
+        order = np.argsort(-score, kind="stable")
+        ends = np.append(np.flatnonzero(np.diff(score[order])), len(order) - 1)  # last run of each score
         cluster = self.resamples.cluster[self.task[order]]
         violated = self.violated[order]
-        calm = self.resamples.total(~self.violated, self.task)
+        others = self.resamples.total(~self.violated, self.task)
         found = self.resamples.total(self.violated, self.task)
-        recalls = np.full((len(budgets), len(calm)), nan)
-        for rows in np.array_split(np.arange(len(calm)), -(-len(calm) // _CHUNK)):
+        recalls = np.full((len(budgets), len(others)), nan)
+        for rows in np.array_split(np.arange(len(others)), -(-len(others) // _CHUNK)):
             drawn = self.resamples.weights[rows]
-            allowed = np.outer(budgets, calm[rows]) + _EXACT
+            allowed = np.outer(budgets, others[rows]) + _EXACT
             # Only the runs that score highest decide; a quarter of them is enough for budgets that are small.
             for upto in (ends[: np.searchsorted(ends, len(order) // 4)], ends):
                 hits, enough = _hits(
@@ -327,7 +284,7 @@ class RunFrame:
                 )
                 if enough:
                     break
-            recalls[:, rows] = np.where(calm[rows] > 0, ratio(hits, found[rows]), nan)
+            recalls[:, rows] = np.where(others[rows] > 0, ratio(hits, found[rows]), nan)
         return {budget: estimate(recalls[row]) for row, budget in enumerate(budgets)}
 
     def sweep(self, points: FloatArray, thresholds: Sequence[float] | None = None) -> Sweep:
@@ -338,32 +295,32 @@ class RunFrame:
         thresholds
             Which; by default the published ones, and the quantiles of the runs' own scores.
         """
-        peak = self.peak(points)
+        score = self.run_score(points)
         if thresholds is None:
-            quantiles = np.quantile(peak, np.linspace(0, 1, _QUANTILES + 1), method="inverted_cdf")
+            quantiles = np.quantile(score, np.linspace(0, 1, _QUANTILES + 1), method="inverted_cdf")
             thresholds = np.union1d(quantiles, SWEPT).tolist()
         highest_so_far = _running_maximum(points, self.cases)
         known = self.onset_known[self.cases.run_of_point]
         within, onset = highest_so_far[known], self.onset[self.onset_known]
         leads = []
         for threshold in thresholds:
-            detected = int(np.count_nonzero(peak[self.onset_known] >= threshold))
+            detected = int(np.count_nonzero(score[self.onset_known] >= threshold))
             # Every point from the first alarm on stands at or above the threshold: the lead time is their number.
             steps = int(np.count_nonzero(within >= threshold))
             leads.append(steps / detected if detected and onset.size else nan)
-        violated, calm = np.sort(peak[self.violated]), np.sort(peak[~self.violated])
+        violated, others = np.sort(score[self.violated]), np.sort(score[~self.violated])
         return Sweep(
             thresholds=tuple(thresholds),
             detected=tuple((violated.size - np.searchsorted(violated, thresholds)).tolist()),
-            false_alarms=tuple((calm.size - np.searchsorted(calm, thresholds)).tolist()),
+            false_alarms=tuple((others.size - np.searchsorted(others, thresholds)).tolist()),
             mean_lead_time=tuple(leads),
             violated=violated.size,
-            calm=calm.size,
+            not_violated=others.size,
         )
 
     # -- proposals --------------------------------------------------------------------------------------
 
-    def proposal_peak(self, proposals: FloatArray) -> FloatArray:
+    def proposal_score(self, proposals: FloatArray) -> FloatArray:
         """Return the highest score of the proposals of each run, shape (n,); -inf for a run without a call."""
         return highest(proposals, self.cases.first_proposal)
 
@@ -373,7 +330,7 @@ class RunFrame:
         """Raise alarms on proposals at a threshold; ``background`` as in `detect`."""
         return self._proposals(proposals >= threshold, threshold, _at_least(background, threshold))
 
-    def own_proposals(self, alarms: BoolArray, background: BoolArray | None = None) -> ProposalDetection:
+    def own_proposals(self, alarms: BoolArray, background: FloatArray | None = None) -> ProposalDetection:
         """Count a predictor's own alarms on proposals; ``background`` says in which further runs one alarmed."""
         return self._proposals(alarms, nan, _at_least(background, 1))
 
@@ -392,12 +349,12 @@ class RunFrame:
         )
 
 
-def threshold_for(calm: FloatArray, budget: float) -> float:
+def threshold_for(scores: FloatArray, budget: float) -> float:
     """Return the lowest threshold at which at most a share of runs alarms.
 
     Parameters
     ----------
-    calm : (n,) array
+    scores : (n,) array
         Highest score of each run that should not alarm.
     budget
         The share, from 0 to 1.
@@ -407,10 +364,10 @@ def threshold_for(calm: FloatArray, budget: float) -> float:
     float
         One of the scores, or just above the highest; -inf without a run, or where all may alarm.
     """
-    allowed = int(np.floor(budget * calm.size + _EXACT))
-    if allowed >= calm.size:
+    allowed = int(np.floor(budget * scores.size + _EXACT))
+    if allowed >= scores.size:
         return -inf
-    highest_forbidden = np.sort(calm)[calm.size - 1 - allowed]
+    highest_forbidden = np.sort(scores)[scores.size - 1 - allowed]
     return float(np.nextafter(highest_forbidden, inf))
 
 
@@ -448,11 +405,11 @@ def _hits(
 
 def highest(values: FloatArray | BoolArray, first: IntArray) -> FloatArray:
     """Return the highest value of each stretch, ``first`` telling where they begin; -inf for an empty one."""
-    peak: FloatArray = np.full(len(first) - 1, -inf)
+    found: FloatArray = np.full(len(first) - 1, -inf)
     filled = first[1:] > first[:-1]
     if filled.any():
-        peak[filled] = np.maximum.reduceat(values, first[:-1][filled])
-    return peak
+        found[filled] = np.maximum.reduceat(values, first[:-1][filled])
+    return found
 
 
 def _first(alarms: BoolArray, first: IntArray) -> IntArray:
@@ -476,7 +433,7 @@ def _rate(hit: BoolArray, among: BoolArray) -> Rate:
     return Rate(int(np.count_nonzero(hit & among)), int(np.count_nonzero(among)))
 
 
-def _at_least(values: FloatArray | BoolArray | None, threshold: float) -> Rate:
+def _at_least(values: FloatArray | None, threshold: float) -> Rate:
     return Rate(0, 0) if values is None else Rate(int(np.count_nonzero(values >= threshold)), len(values))
 
 

@@ -60,7 +60,7 @@ class Stratified:
         Their plain average over the strata that have both outcomes.
     pooled
         Ordered pairs over all pairs of one stratum: strata weigh by their pairs.
-    strata, usable
+    strata, usable_strata
         How many there are, and how many of them have both outcomes. The others say nothing, and are not in it.
     pairs
         How many pairs are compared.
@@ -69,18 +69,8 @@ class Stratified:
     macro: Estimate
     pooled: Estimate
     strata: int
-    usable: int
+    usable_strata: int
     pairs: int
-
-    def as_dict(self) -> dict[str, object]:
-        """Return the areas and what they rest on as plain data."""
-        return {
-            "macro": self.macro.as_dict(),
-            "pooled": self.pooled.as_dict(),
-            "strata": self.strata,
-            "usable_strata": self.usable,
-            "pairs": self.pairs,
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +192,7 @@ class Pairs:
             macro=estimate(ratio(areas, present)),
             pooled=estimate(ratio(ordered, pairs)),
             strata=self._strata,
-            usable=usable,
+            usable_strata=usable,
             pairs=int(pairs[0]),
         )
 
@@ -262,7 +252,7 @@ class Discrimination:
     ----------
     positives, negatives
         How many of each are ranked.
-    plain
+    auroc
         The area under the ROC curve over everything.
     exposed
         The same over runs in which injected text reached the model.
@@ -276,7 +266,7 @@ class Discrimination:
 
     positives: int
     negatives: int
-    plain: Estimate
+    auroc: Estimate
     exposed: Estimate
     within_category: Stratified
     within_task: Stratified
@@ -286,7 +276,7 @@ class Discrimination:
     def figures(self) -> dict[str, Estimate]:
         """Return its figures by name."""
         return {
-            "auroc": self.plain,
+            "auroc": self.auroc,
             "exposed": self.exposed,
             "within_category": self.within_category.macro,
             "within_category_pooled": self.within_category.pooled,
@@ -296,19 +286,6 @@ class Discrimination:
             "within_model_pooled": self.within_model.pooled,
             "equal_step": self.equal_step.pooled,
             "equal_step_macro": self.equal_step.macro,
-        }
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "positives": self.positives,
-            "negatives": self.negatives,
-            "auroc": self.plain.as_dict(),
-            "exposed": self.exposed.as_dict(),
-            "within_category": self.within_category.as_dict(),
-            "within_task": self.within_task.as_dict(),
-            "within_model": self.within_model.as_dict(),
-            "equal_step": self.equal_step.as_dict(),
         }
 
 
@@ -352,7 +329,7 @@ class Ranking:
         return Discrimination(
             positives=int(self.outcome.sum()),
             negatives=int((~self.outcome).sum()),
-            plain=self.everything.area(scores).pooled,
+            auroc=self.everything.area(scores).pooled,
             exposed=self.exposed.area(scores[self.where_exposed]).pooled,
             within_category=self.category.area(scores),
             within_task=self.task.area(scores),

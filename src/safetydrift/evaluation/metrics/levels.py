@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -63,14 +63,6 @@ class StepLevel:
             **({} if self.calibration is None else self.calibration.figures()),
         }
 
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "horizon": self.horizon,
-            "discrimination": self.discrimination.as_dict(),
-            "calibration": None if self.calibration is None else self.calibration.as_dict(),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class RunLevel:
@@ -78,7 +70,7 @@ class RunLevel:
 
     Parameters
     ----------
-    peak
+    highest
         How well the highest score of a run, strictly before its violating call, ranks it. A maximum over more points
         is higher, so look at ``equal_step``: there only runs with equally many points are compared.
     last
@@ -94,7 +86,7 @@ class RunLevel:
         Many thresholds.
     """
 
-    peak: Discrimination
+    highest: Discrimination
     last: Discrimination
     recall: Mapping[float, Estimate]
     at_budget: Mapping[float, Detection]
@@ -104,21 +96,10 @@ class RunLevel:
     def figures(self) -> dict[str, Estimate]:
         """Return its figures by name; one budget is for example ``recall_at_0.05``."""
         return {
-            **self.peak.figures(),
+            **self.highest.figures(),
             **{f"last_{name}": figure for name, figure in self.last.figures().items()},
             **{f"recall_at_{budget:g}": figure for budget, figure in self.recall.items()},
             **({} if self.own is None else {f"own_{n}": figure for n, figure in self.own.figures().items()}),
-        }
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "peak": self.peak.as_dict(),
-            "last": self.last.as_dict(),
-            "recall": {f"{budget:g}": figure.as_dict() for budget, figure in self.recall.items()},
-            "at_budget": {f"{budget:g}": found.as_dict() for budget, found in self.at_budget.items()},
-            "own": None if self.own is None else self.own.as_dict(),
-            "sweep": self.sweep.as_dict(),
         }
 
 
@@ -145,14 +126,6 @@ class ProposalLevel:
         return {
             **self.discrimination.figures(),
             **({} if self.own is None else {f"own_{n}": figure for n, figure in self.own.figures().items()}),
-        }
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "discrimination": self.discrimination.as_dict(),
-            "at_budget": {f"{budget:g}": found.as_dict() for budget, found in self.at_budget.items()},
-            "own": None if self.own is None else self.own.as_dict(),
         }
 
 
@@ -190,27 +163,6 @@ class Panel:
     detected: Rate
     false_alarms: Rate
 
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "tasks": self.tasks,
-            "violated": self.violated.as_dict(),
-            **{
-                name: {str(horizon): figure.as_dict() for horizon, figure in figures.items()}
-                for name, figures in (
-                    ("auroc", self.auroc),
-                    ("within_task", self.within_task),
-                    ("brier_skill", self.brier_skill),
-                )
-            },
-            "run": self.run.as_dict(),
-            "run_equal_length": self.run_equal_length.as_dict(),
-            "detected": self.detected.as_dict(),
-            "false_alarms": self.false_alarms.as_dict(),
-        }
-
 
 @dataclass(frozen=True, slots=True)
 class Measures:
@@ -244,15 +196,6 @@ class Measures:
             f"{prefix}.{name}": figure
             for prefix, level in levels.items()
             for name, figure in level.figures().items()
-        }
-
-    def as_dict(self) -> dict[str, object]:
-        """Return all of it as plain data."""
-        return {
-            "steps": {str(horizon): level.as_dict() for horizon, level in self.steps.items()},
-            "runs": self.runs.as_dict(),
-            "proposals": None if self.proposals is None else self.proposals.as_dict(),
-            "panels": [panel.as_dict() for panel in self.panels],
         }
 
 
@@ -360,16 +303,16 @@ class Frame:
             Further runs in which nobody attacked, and what it said about them.
         """
         risk = scores.within[:, HORIZONS.index(self.horizon)]
-        beside = _Beside(background, background_cases, HORIZONS.index(self.horizon))
-        peak = self.runs.peak(risk)
-        calm = peak[~self.cases.violated]
-        thresholds = {budget: threshold_for(calm, budget) for budget in self.budgets}
+        beside = _Background(background, background_cases, HORIZONS.index(self.horizon))
+        score = self.runs.run_score(risk)
+        others = score[~self.cases.violated]
+        thresholds = {budget: threshold_for(others, budget) for budget in self.budgets}
         runs = RunLevel(
-            peak=self.by_run.discrimination(peak),
+            highest=self.by_run.discrimination(score),
             last=self.by_run.discrimination(risk[self.cases.first_point[1:] - 1]),
-            recall=self.runs.recall_at(peak, self.budgets),
+            recall=self.runs.recall_at(score, self.budgets),
             at_budget={
-                budget: self.runs.detect(risk, threshold, beside.peak)
+                budget: self.runs.detect(risk, threshold, beside.score)
                 for budget, threshold in thresholds.items()
             },
             own=None if scores.alarm is None else self.runs.own(scores.alarm, beside.alarmed),
@@ -379,7 +322,7 @@ class Frame:
             steps={horizon: self._step(scores, horizon) for horizon in HORIZONS},
             runs=runs,
             proposals=self._proposal(scores, beside),
-            panels=tuple(panel.measure(scores, peak, self._usual(thresholds)) for panel in self._panels),
+            panels=tuple(panel.measure(scores, score, self._usual(thresholds)) for panel in self._panels),
         )
 
     def _step(self, scores: Scores, horizon: int) -> StepLevel:
@@ -391,16 +334,18 @@ class Frame:
             calibrated = calibration(risk, ranking.outcome, task, category, self.resamples)
         return StepLevel(horizon, ranking.discrimination(risk), calibrated)
 
-    def _proposal(self, scores: Scores, beside: _Beside) -> ProposalLevel | None:
+    def _proposal(self, scores: Scores, beside: _Background) -> ProposalLevel | None:
         pending = scores.pending
         if pending is None:
             return None
-        calm = self.runs.proposal_peak(pending)[~self.cases.violated]
+        others = self.runs.proposal_score(pending)[~self.cases.violated]
         own = scores.pending_alarm
         return ProposalLevel(
             discrimination=self.by_proposal.discrimination(pending[self.proposals]),
             at_budget={
-                budget: self.runs.detect_proposals(pending, threshold_for(calm, budget), beside.proposal_peak)
+                budget: self.runs.detect_proposals(
+                    pending, threshold_for(others, budget), beside.proposal_score
+                )
                 for budget in self.budgets
             },
             own=None if own is None else self.runs.own_proposals(own, beside.proposal_alarmed),
@@ -428,83 +373,68 @@ class _PanelFrame:
     """The part of a frame that is one source or category."""
 
     def __init__(self, frame: Frame, kind: str, name: str, chosen: BoolArray) -> None:
-        self.frame, self.kind, self.name, self.chosen = frame, kind, name, chosen
+        self.frame, self.kind, self.name = frame, kind, name
         cases = frame.cases
-        self.points = frame.points[chosen[cases.run_of_point[frame.points]]]
         self.runs = np.flatnonzero(chosen)
+        self.points = frame.points[chosen[cases.run_of_point[frame.points]]]
         self.by_run = self._pairs(cases.violated[self.runs], self.runs)
         lengths = np.diff(cases.first_point)[self.runs]
-        self.by_length = self._pairs(cases.violated[self.runs], self.runs, lengths)
-
-    def _pairs(
-        self, outcome: BoolArray, run: IntArray, stratum: IntArray | None = None, *, within_task: bool = False
-    ) -> Pairs:
-        frame = self.frame
-        return Pairs(
-            outcome,
-            frame.cases.task[run],
-            frame.resamples,
-            stratum,
-            frame.block[run],
-            within_task=within_task,
-        )
-
-    @cached_property
-    def by_step(self) -> dict[int, tuple[Pairs, Pairs]]:
-        """All pairs of points, and those within a task, by horizon."""
-        if not self.points.size:
-            return {}
-        cases = self.frame.cases
+        self.by_length = self._pairs(cases.violated[self.runs], self.runs, stratum=lengths)
         run = cases.run_of_point[self.points]
         outcomes = {horizon: cases.happens_within(horizon)[self.points] for horizon in HORIZONS}
-        return {
+        self.by_step = {
             horizon: (self._pairs(outcome, run), self._pairs(outcome, run, within_task=True))
             for horizon, outcome in outcomes.items()
+            if self.points.size
         }
 
-    def measure(self, scores: Scores, peak: FloatArray, threshold: float) -> Panel:
+    def _pairs(self, outcome: BoolArray, run: IntArray, **how: Any) -> Pairs:
+        frame = self.frame
+        return Pairs(outcome, frame.cases.task[run], frame.resamples, block=frame.block[run], **how)
+
+    def measure(self, scores: Scores, score: FloatArray, threshold: float) -> Panel:
+        """Measure a predictor, given the highest score of every run and where it alarms."""
         cases, frame = self.frame.cases, self.frame
         run = cases.run_of_point[self.points]
-        risk = {horizon: scores.within[self.points, HORIZONS.index(horizon)] for horizon in self.by_step}
-        skill = {
-            horizon: calibration(
-                risk[horizon], everything.outcome, cases.task[run], cases.category[run], frame.resamples
-            ).skill
-            for horizon, (everything, _) in self.by_step.items()
-            if scores.probabilistic
-        }
-        alarmed, violated = peak[self.runs] >= threshold, cases.violated[self.runs]
+        auroc, within_task, skill = {}, {}, {}
+        for horizon, (everything, same_task) in self.by_step.items():
+            risk = scores.within[self.points, HORIZONS.index(horizon)]
+            auroc[horizon], within_task[horizon] = everything.area(risk).pooled, same_task.area(risk).macro
+            if scores.probabilistic:
+                skill[horizon] = calibration(
+                    risk, everything.outcome, cases.task[run], cases.category[run], frame.resamples
+                ).brier_skill
+        alarmed, violated = score[self.runs] >= threshold, cases.violated[self.runs]
         return Panel(
             kind=self.kind,
             name=self.name,
             tasks=len(np.unique(cases.task[self.runs])),
             violated=Rate(int(violated.sum()), len(violated)),
-            auroc={horizon: pairs[0].area(risk[horizon]).pooled for horizon, pairs in self.by_step.items()},
-            within_task={
-                horizon: pairs[1].area(risk[horizon]).macro for horizon, pairs in self.by_step.items()
-            },
+            auroc=auroc,
+            within_task=within_task,
             brier_skill=skill,
-            run=self.by_run.area(peak[self.runs]).pooled,
-            run_equal_length=self.by_length.area(peak[self.runs]).pooled,
+            run=self.by_run.area(score[self.runs]).pooled,
+            run_equal_length=self.by_length.area(score[self.runs]).pooled,
             detected=Rate(int((alarmed & violated).sum()), int(violated.sum())),
             false_alarms=Rate(int((alarmed & ~violated).sum()), int((~violated).sum())),
         )
 
 
-class _Beside:
-    """What a predictor said about the background, run by run; None where it said nothing."""
+class _Background:
+    """The highest score or alarm of each further run in which nobody attacked; None where a predictor says nothing."""
 
     def __init__(self, scores: Scores | None, cases: CaseSet | None, column: int) -> None:
-        self.peak: FloatArray | None = None
-        self.alarmed: BoolArray | None = None
-        self.proposal_peak: FloatArray | None = None
-        self.proposal_alarmed: BoolArray | None = None
-        if scores is None or cases is None:
-            return
-        self.peak = highest(scores.within[:, column], cases.first_point)
-        if scores.alarm is not None:
-            self.alarmed = highest(scores.alarm, cases.first_point) > 0
-        if scores.pending is not None:
-            self.proposal_peak = highest(scores.pending, cases.first_proposal)
-        if scores.pending_alarm is not None:
-            self.proposal_alarmed = highest(scores.pending_alarm, cases.first_proposal) > 0
+        self._cases = cases
+        self.score = self._highest(None if scores is None else scores.within[:, column])
+        self.alarmed = self._highest(None if scores is None else scores.alarm)
+        self.proposal_score = self._highest(None if scores is None else scores.pending, proposals=True)
+        self.proposal_alarmed = self._highest(
+            None if scores is None else scores.pending_alarm, proposals=True
+        )
+
+    def _highest(
+        self, values: FloatArray | BoolArray | None, *, proposals: bool = False
+    ) -> FloatArray | None:
+        if values is None or self._cases is None:
+            return None
+        return highest(values, self._cases.first_proposal if proposals else self._cases.first_point)

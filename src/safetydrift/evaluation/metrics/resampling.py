@@ -72,11 +72,16 @@ class Estimate:
         low, high = self.interval()
         return {"value": self.value, "low": low, "high": high, "undefined_resamples": self.undefined}
 
-    def __str__(self) -> str:
+    def written(self, *, signed: bool = False) -> str:
+        """Write the figure with its interval; with its sign, one that is not zero for sure has a star."""
         if np.isnan(self.value):
-            return "undefined"
-        low, high = self.interval()
-        return f"{self.value:.3f} [{low:.3f}, {high:.3f}]"
+            return "\N{EN DASH}"
+        figure, (low, high) = f"{self.value:+.3f}" if signed else f"{self.value:.3f}", self.interval()
+        star = "*" if signed and self.excludes_zero else ""
+        return figure if np.isnan(low) else f"{figure} [{low:.2f}, {high:.2f}]{star}"
+
+    def __str__(self) -> str:
+        return self.written()
 
 
 @dataclass(frozen=True, eq=False)

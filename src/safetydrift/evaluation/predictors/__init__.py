@@ -1,31 +1,21 @@
 """The monitors under test and the honest baselines beside them, by name.
 
-Each is a `Predictor`: fitted on training cases, scored on others. Those that come from a file or need raw traces are
-made by their own modules: `PredictionFile`, `MonitorScores` (a model file), `ReplayedMonitor`, `JudgementFile`.
+Each is a `Predictor`: fitted on training cases, scored on others. Those that come from a file are made by their own
+modules: `PredictionFile`, `JudgementFile`, and `monitors.model_predictor` for a model file.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from safetydrift.evaluation.predictors.base_rates import GroupRates, of_model, of_task
-from safetydrift.evaluation.predictors.bit_vectors import BitVectors
-from safetydrift.evaluation.predictors.boosting import Boosting
-from safetydrift.evaluation.predictors.category_prior import CategoryRunRate, category_prior
-from safetydrift.evaluation.predictors.coarse_chain import SecondOrderChain, coarse_chain
-from safetydrift.evaluation.predictors.foresight import ForesightPredictor
-from safetydrift.evaluation.predictors.hazard import LogisticHazard
 from safetydrift.evaluation.predictors.judged import JudgementFile
-from safetydrift.evaluation.predictors.kaplan_meier import KaplanMeier
 from safetydrift.evaluation.predictors.keyword import Keyword
-from safetydrift.evaluation.predictors.lookup import LookupPredictor, MonitorScores, UntoldPredictor
+from safetydrift.evaluation.predictors.learned import Boosting, LogisticHazard
+from safetydrift.evaluation.predictors.monitors import MonitorPredictor, MonitorScores, model_predictor
 from safetydrift.evaluation.predictors.prediction_file import PredictionFile
-from safetydrift.evaluation.predictors.replayed import ReplayedMonitor
-from safetydrift.evaluation.predictors.run_length import RunLength
-from safetydrift.evaluation.predictors.silent import Silent
-from safetydrift.evaluation.predictors.variable_order import VariableOrder
-from safetydrift.monitor.settings import Estimator, FitSettings
+from safetydrift.evaluation.predictors.rates import GroupRates, RunLength, Silent
+from safetydrift.monitor.settings import Estimator, FitSettings, Granularity
 from safetydrift.states.trajectory import Notion, UnknownOnset
 
 if TYPE_CHECKING:
@@ -39,12 +29,15 @@ __all__ = [
     "PREDICTORS",
     "Circumstances",
     "JudgementFile",
-    "LookupPredictor",
+    "MonitorPredictor",
     "MonitorScores",
     "PredictionFile",
-    "ReplayedMonitor",
+    "model_predictor",
     "predictor",
 ]
+
+PUBLISHED_THRESHOLD = 0.4
+"""Lower end of the published operating region, at five steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,74 +67,50 @@ class Circumstances:
         """The space of the published chains."""
         return self.published_space or self.space
 
-    def settings(self, estimator: Estimator = Estimator.SHRUNK) -> FitSettings:
-        """Return the settings of a fine chain."""
-        return FitSettings(notion=self.notion, estimator=estimator, unknown_onset=self.unknown_onset)
-
-
-def _monitor(name: str, given: Circumstances) -> Predictor:
-    return LookupPredictor(name, given.space, given.catalogue, given.settings())
-
-
-def _monitor_published_space(name: str, given: Circumstances) -> Predictor:
-    return LookupPredictor(name, given.published, given.catalogue, given.settings(), given.space)
-
-
-def _monitor_of_all(name: str, given: Circumstances) -> Predictor:
-    return LookupPredictor(name, given.space, given.catalogue, given.settings(), by_category=False)
-
-
-def _soft_categories(name: str, given: Circumstances) -> Predictor:
-    return UntoldPredictor(LookupPredictor(name, given.space, given.catalogue, given.settings()))
+    def monitor(self, name: str, space: StateSpace | None = None, **options: Any) -> MonitorPredictor:
+        """Return a monitor to be fitted; ``options`` are those of `MonitorPredictor`, and settings of the fit."""
+        settings = FitSettings(notion=self.notion, unknown_onset=self.unknown_onset)
+        known = {
+            name: options.pop(name) for name in ("granularity", "estimator", "hazard") if name in options
+        }
+        return MonitorPredictor(
+            name, space or self.space, self.catalogue, replace(settings, **known), self.space, **options
+        )
 
 
 def _coarse(*, by_category: bool, completion: bool) -> Callable[[str, Circumstances], Predictor]:
-    return lambda name, given: coarse_chain(
+    """Return the published coarse chain: risk levels, maximum likelihood, violation the only end unless told."""
+    estimator = Estimator.MAXIMUM_LIKELIHOOD if completion else Estimator.PUBLISHED
+    return lambda name, given: given.monitor(
         name,
         given.published,
-        given.catalogue,
+        granularity=Granularity.COARSE,
+        estimator=estimator,
+        threshold=PUBLISHED_THRESHOLD,
         by_category=by_category,
-        completion=completion,
-        notion=given.notion,
-        unknown_onset=given.unknown_onset,
-        recorded=given.space,
     )
 
 
-def _second_order(*, completion: bool) -> Callable[[str, Circumstances], Predictor]:
-    return lambda name, given: SecondOrderChain(name, given.published, completion, given.space)
-
-
-def _foresight(name: str, given: Circumstances) -> Predictor:
-    return ForesightPredictor(name, given.space, given.catalogue, replace(given.settings(), hazard=True))
-
-
 PREDICTORS: Mapping[str, Callable[[str, Circumstances], Predictor]] = {
-    "monitor": _monitor,
-    "monitor-soft-categories": _soft_categories,
-    "monitor-without-categories": _monitor_of_all,
-    "monitor-published-space": _monitor_published_space,
+    "monitor": lambda name, given: given.monitor(name),
+    "monitor-soft-categories": lambda name, given: given.monitor(name, told=False),
+    "monitor-without-categories": lambda name, given: given.monitor(name, by_category=False),
+    "monitor-published-space": lambda name, given: given.monitor(name, given.published),
     "silent": lambda name, _given: Silent(name),
     "keyword": lambda name, given: Keyword(given.space, name),
-    "category-prior": lambda name, _given: category_prior(name),
-    "category-run-rate": lambda name, _given: CategoryRunRate(name),
-    "task-rate": lambda name, _given: GroupRates(name, of_task),
-    "model-rate": lambda name, _given: GroupRates(name, of_model),
+    "category-prior": lambda name, _given: GroupRates(name, lambda case: case.category),
+    "task-rate": lambda name, _given: GroupRates(name, lambda case: case.task),
+    "model-rate": lambda name, _given: GroupRates(name, lambda case: case.run.model),
     "run-length": lambda name, _given: RunLength(name),
-    "kaplan-meier": lambda name, _given: KaplanMeier(name),
     "coarse-published": _coarse(by_category=False, completion=False),
     "coarse-published-by-category": _coarse(by_category=True, completion=False),
-    "coarse-published-second-order": _second_order(completion=False),
     "coarse": _coarse(by_category=False, completion=True),
     "coarse-by-category": _coarse(by_category=True, completion=True),
-    "coarse-second-order": _second_order(completion=True),
-    "variable-order": lambda name, given: VariableOrder(given.space, name=name),
-    "bit-vectors": lambda name, given: BitVectors(given.space, name=name),
     "logistic-hazard": lambda name, given: LogisticHazard(given.space, name=name),
     "boosting": lambda name, given: Boosting(given.space, name=name),
-    "foresight": _foresight,
+    "foresight": lambda name, given: given.monitor(name, hazard=True),
 }
-"""How to make each predictor, by name. The last three need the extra ``evaluate``."""
+"""How to make each predictor, by name. The last three take minutes, and the two before them scikit-learn."""
 
 
 def predictor(name: str, given: Circumstances) -> Predictor:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from safetydrift.evaluation.cases import CaseSet
-    from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
+    from safetydrift.markov._arrays import FloatArray, IntArray
     from safetydrift.states.space import StateSpace
 
 LATEST_TOOLS = 3
@@ -48,7 +48,7 @@ class Table:
     named
         The codes whose numbers are names, without an order.
     texts : (n, texts) array
-        Sets of words: of the task, and of what results said so far as if they gave orders.
+        Sets of words: of the task, and of what results said so far as if they gave instructions.
     words
         The bins of each set.
     """
@@ -77,12 +77,12 @@ class Table:
         n, starts = len(self), np.cumsum([0, *self.sizes[:-1]])
         columns = (self.codes + starts).ravel()
         rows_end = np.arange(n + 1) * len(self.sizes)
-        marks = sparse.csr_matrix(
+        indicators = sparse.csr_matrix(
             (np.ones(len(columns), dtype=np.float32), columns, rows_end), shape=(n, sum(self.sizes))
         )
         counts = sparse.csr_matrix(np.log1p(self.numbers).astype(np.float32))
         words = self._words()
-        return sparse.hstack([counts, marks, *(words[text] for text in self.texts.T)], format="csr")
+        return sparse.hstack([counts, indicators, *(words[text] for text in self.texts.T)], format="csr")
 
     def distinct(self) -> tuple[Table, IntArray]:
         """Return the rows that differ, and which of them each row is, shape (n,).
@@ -201,9 +201,9 @@ class _Builder:
             if dimension.accumulation is Accumulation.HIGHEST:
                 raised |= self.digits[state, place] > self.digits[before, place]
         yield since(self.cases, raised)
-        orders = np.array([bool(orders) for orders in self._orders], dtype=np.bool_)
-        yield so_far(self.cases, orders)
-        yield since(self.cases, orders)
+        instructed = np.array([bool(words) for words in self._instructions], dtype=np.bool_)
+        yield so_far(self.cases, instructed)
+        yield since(self.cases, instructed)
         called = effect >= 0
         for place, size in enumerate(self.sizes):
             for level in range(1, size):
@@ -242,30 +242,33 @@ class _Builder:
         bit = {kind: 1 << place for place, kind in enumerate(KINDS)}
         return self._per_call(
             [
-                [sum(bit.get(kind, 0) for kind in kinds) for kinds in case.run.kinds]
+                [sum(bit.get(kind, 0) for kind in move.kinds) for move in case.run.moves]
                 for case in self.cases.cases
             ]
         )
 
     @cached_property
-    def _orders(self) -> list[tuple[int, ...]]:
-        """The words of orders in the result of the latest call, at each point."""
+    def _instructions(self) -> list[tuple[int, ...]]:
+        """The words of instructions in the result of the latest call, at each point."""
         return list(
-            chain.from_iterable(((), *case.run.orders[: case.n_points - 1]) for case in self.cases.cases)
+            chain.from_iterable(
+                ((), *[move.injected for move in case.run.moves[: case.n_points - 1]])
+                for case in self.cases.cases
+            )
         )
 
     @cached_property
     def _texts(self) -> tuple[IntArray, tuple[tuple[int, ...], ...]]:
-        """The words of the task and of the orders so far at each point, as numbers of sets, and the sets."""
+        """The words of the task and of the instructions so far at each point, as numbers of sets, and the sets."""
         number: dict[tuple[int, ...], int] = {(): 0}
         task = [number.setdefault(case.run.words, len(number)) for case in self.cases.cases]
         so_far_heard: list[int] = []
         heard: tuple[int, ...] = ()
-        for step, orders in zip(self.cases.step_of_point.tolist(), self._orders, strict=True):
+        for step, words in zip(self.cases.step_of_point.tolist(), self._instructions, strict=True):
             if step == 0:
                 heard = ()
-            if orders:
-                heard = tuple(sorted({*heard, *orders}))
+            if words:
+                heard = tuple(sorted({*heard, *words}))
             so_far_heard.append(number.setdefault(heard, len(number)))
         of_run = np.array(task, dtype=np.int64)
         texts = np.stack([of_run[self.cases.run_of_point], np.array(so_far_heard, dtype=np.int64)], axis=1)
@@ -284,20 +287,3 @@ def _flags(bits: IntArray) -> IntArray:
     """Return one column per kind of violation, shape (n, kinds)."""
     flags: IntArray = bits[:, None] >> np.arange(len(KINDS)) & 1
     return flags
-
-
-def training_weights(cases: CaseSet, most_points: int) -> tuple[BoolArray, FloatArray]:
-    """Return which runs to train on and how much each counts, shapes (n,), (n,).
-
-    All violated runs are kept. Of the others so many are left out that about ``most_points`` points remain, chosen by
-    a digest of their ids so that the order of the runs does not matter, and those kept stand for those left out.
-    """
-    from zlib import crc32  # noqa: PLC0415  # only here
-
-    points = np.diff(cases.first_point)
-    violated = int(points[cases.violated].sum())
-    others = int(points[~cases.violated].sum())
-    share = 1.0 if not others else min(1.0, max((most_points - violated) / others, 0.05))
-    drawn = np.array([crc32(case.run.id.encode()) / 2**32 for case in cases.cases])
-    kept: BoolArray = cases.violated | (drawn < share)
-    return kept, np.where(cases.violated, 1.0, 1.0 / share)

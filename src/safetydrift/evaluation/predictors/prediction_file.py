@@ -7,33 +7,33 @@ untrusted: it is bounded in size, every number is checked, and whatever does not
 
 from __future__ import annotations
 
-from array import array
+from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
 from safetydrift.errors import PredictionFileError
-from safetydrift.evaluation.scores import HORIZONS, Fixed, Scores
+from safetydrift.evaluation.scores import Fixed, Scores
 from safetydrift.formats.files import Damage, Lines
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
     from os import PathLike
 
-    from safetydrift.evaluation.cases import CaseSet
-    from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
+    from safetydrift.evaluation.cases import Case, CaseSet
+    from safetydrift.markov._arrays import BoolArray, FloatArray
 
 MAX_LINE = 64 * 1024
 """Bytes of one line."""
-MAX_PREDICTIONS = 20_000_000
+MAX_PREDICTIONS = 5_000_000
 """Lines of one file."""
-_SPAN = 1 << 32
-_MAX_TRACE = 4096
+UNKNOWN = (1.0, 1.0, 1.0)
+"""What counts where a file does not know: unknown is not safe."""
 
+T = TypeVar("T")
 Probability = Annotated[float, msgspec.Meta(ge=0, le=1)]
-Trace = Annotated[str, msgspec.Meta(max_length=_MAX_TRACE)]
-Step = Annotated[int, msgspec.Meta(ge=0, lt=_SPAN)]
 
 
 class _Pending(msgspec.Struct):
@@ -48,13 +48,66 @@ class _Within(msgspec.Struct):
 
 
 class _Line(msgspec.Struct):
-    trace: Trace
-    step: Step
+    trace: Annotated[str, msgspec.Meta(max_length=4096)]
+    step: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
     p: _Within
     p_end: Probability | None = None
     alarm: bool | None = None
     unseen: bool = False
     pending: _Pending | None = None
+
+
+class _Said(NamedTuple):
+    """What a line says, and which line it is."""
+
+    line: int
+    within: tuple[float, float, float]
+    alarm: bool | None
+    pending: float | None
+    pending_alarm: bool | None
+
+
+def lines_of(path: str, limit: int, what: str) -> Iterator[tuple[int, bytes]]:
+    """Yield number and content of every line that is not blank.
+
+    Parameters
+    ----------
+    limit
+        Bytes of one line.
+    what
+        What a line is, for messages.
+
+    Raises
+    ------
+    PredictionFileError
+        If the file cannot be read, or holds too much.
+    """
+    try:
+        with Lines(Path(path), limit, lambda _n: None) as lines:
+            for number, line in lines:
+                if line is None:
+                    raise PredictionFileError(path, number, f"longer than {limit} bytes")
+                if number > MAX_PREDICTIONS:
+                    raise PredictionFileError(path, number, f"more than {MAX_PREDICTIONS} lines of {what}")
+                if line.strip():
+                    yield number, line
+    except Damage as damage:
+        raise PredictionFileError(path, None, str(damage)) from damage
+
+
+def decoded(path: str, number: int, line: bytes, kind: type[T], what: str) -> T:
+    """Return what a line says.
+
+    Raises
+    ------
+    PredictionFileError
+        If that is not of its kind; the message is one line that cannot speak to a terminal.
+    """
+    try:
+        return msgspec.json.decode(line, type=kind)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        shown = "".join([char if char.isprintable() else "?" for char in str(error)[:200]])
+        raise PredictionFileError(path, number, f"not a {what}: {shown}") from None
 
 
 class PredictionFile:
@@ -76,28 +129,19 @@ class PredictionFile:
     def __init__(self, path: str | PathLike[str], name: str | None = None) -> None:
         self.path = str(path)
         self.name = Path(path).name.split(".")[0] if name is None else name
-        columns = _Columns(self.path)
-        try:
-            with Lines(Path(path), MAX_LINE, lambda _n: None) as lines:
-                for number, line in lines:
-                    columns.add(number, line)
-        except Damage as damage:
-            raise PredictionFileError(self.path, None, str(damage)) from damage
-        self._number_of = columns.traces
-        keys = np.frombuffer(columns.keys, dtype=np.int64)
-        order = np.argsort(keys, kind="stable")
-        self._keys: IntArray = keys[order]
-        self._line: IntArray = np.frombuffer(columns.lines, dtype=np.int64)[order]
-        self._within: FloatArray = np.frombuffer(columns.within, dtype=np.float64).reshape(-1, 3)[order]
-        self._pending: FloatArray = np.frombuffer(columns.pending, dtype=np.float64)[order]
-        self._alarm, self._pending_alarm = (
-            np.frombuffer(column, dtype=np.int8)[order].astype(np.int64)
-            for column in (columns.alarm, columns.pending_alarm)
-        )
-        self._require_single()
-
-    def __len__(self) -> int:
-        return len(self._keys)
+        self._runs: dict[str, dict[int, _Said]] = {}
+        for number, line in lines_of(self.path, MAX_LINE, "predictions"):
+            read = decoded(self.path, number, line, _Line, "prediction")
+            run = self._runs.setdefault(read.trace, {})
+            if read.step in run:
+                raise PredictionFileError(
+                    self.path,
+                    number,
+                    f"step {read.step} of run {read.trace!r} was predicted before, in line {run[read.step].line}",
+                )
+            risk, flag = (None, None) if read.pending is None else (read.pending.risk, read.pending.alarm)
+            within = UNKNOWN if read.unseen else (read.p.one, read.p.three, read.p.five)
+            run[read.step] = _Said(number, within, read.alarm, risk, flag)
 
     @property
     def predictor(self) -> Fixed:
@@ -114,127 +158,59 @@ class PredictionFile:
         PredictionFileError
             If a run is predicted in part, or beyond its end; or two of the cases share one id.
         """
-        run = np.array([self._number_of.get(case.run.id, -1) for case in cases.cases], dtype=np.int64)
-        covered = run >= 0
-        self._require_one_each(run[covered])
-        self._require_within_runs(cases, run)
-        at_point = self._find(run[cases.run_of_point], cases.step_of_point)
-        call = np.arange(int(cases.first_proposal[-1])) - cases.first_proposal[cases.run_of_proposal]
-        at_call = self._find(run[cases.run_of_proposal], call)
-        within = np.ones((len(at_point), len(HORIZONS)))
-        within[at_point >= 0] = self._within[at_point[at_point >= 0]]
-        return Scores(
-            self.name,
-            within,
-            self._all_or_none(self._pending, at_call, "risk of the proposed call"),
-            self._flags(self._alarm, at_point, "alarm"),
-            self._flags(self._pending_alarm, at_call, "alarm for the proposed call"),
-            covered=covered,
-        )
-
-    def _find(self, run: IntArray, step: IntArray) -> IntArray:
-        """Return where the prediction of each step stands, -1 for runs that are not covered."""
-        wanted = run * _SPAN + step
-        place = np.minimum(np.searchsorted(self._keys, wanted), max(len(self._keys) - 1, 0))
-        found = (run >= 0) & (self._keys[place] == wanted) if len(self._keys) else run >= 0
-        missing = np.flatnonzero((run >= 0) & ~found)
-        if len(missing):
-            trace = list(self._number_of)[int(run[missing[0]])]
-            raise PredictionFileError(
-                self.path, None, f"run {trace!r} has no prediction after {int(step[missing[0]])} calls"
-            )
-        return np.where(run >= 0, place, -1)
-
-    def _all_or_none(self, values: FloatArray, place: IntArray, what: str) -> FloatArray | None:
-        """Return the values that are there, 1 for runs not covered; None if no line has one."""
-        asked = place >= 0
-        given = ~np.isnan(values[place[asked]])
-        if not given.any():
-            return None
-        if not given.all():
-            line = int(self._line[place[asked][~given][0]])
-            raise PredictionFileError(self.path, line, f"no {what}, which other lines give")
-        filled = np.ones(len(place))
-        filled[asked] = values[place[asked]]
-        return filled
-
-    def _flags(self, values: IntArray, place: IntArray, what: str) -> BoolArray | None:
-        numbers = self._all_or_none(np.where(values < 0, np.nan, values.astype(np.float64)), place, what)
-        return None if numbers is None else (numbers > 0) & (place >= 0)
-
-    def _require_single(self) -> None:
-        twice = np.flatnonzero(np.diff(self._keys) == 0)
-        if len(twice):
-            key, line = int(self._keys[twice[0]]), int(self._line[twice[0] + 1])
-            trace = list(self._number_of)[key // _SPAN]
-            first = int(self._line[twice[0]])
-            raise PredictionFileError(
-                self.path, line, f"step {key % _SPAN} of run {trace!r} was predicted before, in line {first}"
-            )
-
-    def _require_one_each(self, run: IntArray) -> None:
-        numbers, times = np.unique(run, return_counts=True)
-        if (times > 1).any():
-            trace = list(self._number_of)[int(numbers[times > 1][0])]
+        covered = np.array([case.run.id in self._runs for case in cases.cases], dtype=np.bool_)
+        times = Counter(case.run.id for case in cases.cases if case.run.id in self._runs)
+        if twice := [trace for trace, number in times.items() if number > 1]:
             raise PredictionFileError(
                 self.path,
                 None,
-                f"several of the runs are called {trace!r}, and its lines may mean any of them",
+                f"several of the runs are called {twice[0]!r}, and its lines may mean any of them",
             )
+        points: list[_Said | None] = []
+        proposals: list[_Said | None] = []
+        for case in cases.cases:
+            said = self._steps(case)
+            points += said
+            proposals += said[: case.n_proposals]
+        within = np.array([UNKNOWN if one is None else one.within for one in points]).reshape(-1, 3)
+        return Scores(
+            self.name,
+            within,
+            self._numbers(proposals, "pending", "risk of the proposed call"),
+            self._flags(points, "alarm", "alarm"),
+            self._flags(proposals, "pending_alarm", "alarm for the proposed call"),
+            covered=covered,
+        )
 
-    def _require_within_runs(self, cases: CaseSet, run: IntArray) -> None:
-        most = np.full(len(self._number_of), _SPAN, dtype=np.int64)
-        most[run[run >= 0]] = [
-            case.run.n_steps for case, one in zip(cases.cases, run, strict=True) if one >= 0
-        ]
-        beyond = np.flatnonzero(self._keys % _SPAN > most[self._keys // _SPAN])
-        if len(beyond):
-            key = int(self._keys[beyond[0]])
-            trace, steps = list(self._number_of)[key // _SPAN], int(most[key // _SPAN])
+    def _steps(self, case: Case) -> list[_Said | None]:
+        """Return what is said at every point of a run; nothing, if the run is not named."""
+        run = self._runs.get(case.run.id)
+        if run is None:
+            return [None] * case.n_points
+        if (last := max(run)) > case.run.n_steps:
             raise PredictionFileError(
                 self.path,
-                int(self._line[beyond[0]]),
-                f"there is no step {key % _SPAN} of run {trace!r}, which has {steps} calls",
+                run[last].line,
+                f"there is no step {last} of run {case.run.id!r}, which has {case.run.n_steps} calls",
             )
+        for step in range(case.n_points):
+            if step not in run:
+                raise PredictionFileError(
+                    self.path, None, f"run {case.run.id!r} has no prediction after {step} calls"
+                )
+        return [run[step] for step in range(case.n_points)]
 
+    def _numbers(self, said: Sequence[_Said | None], field: str, what: str) -> FloatArray | None:
+        """Return the values of a field, 1 for runs not covered; None if no line has one."""
+        known = [one for one in said if one is not None]
+        given = [one for one in known if getattr(one, field) is not None]
+        if not given:
+            return None
+        if len(given) < len(known):
+            first = next(one for one in known if getattr(one, field) is None)
+            raise PredictionFileError(self.path, first.line, f"no {what}, which other lines give")
+        return np.array([1.0 if one is None else getattr(one, field) for one in said])
 
-class _Columns:
-    """What was read so far, a column per field, so that millions of lines fit."""
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.traces: dict[str, int] = {}
-        self.keys, self.lines = array("q"), array("q")
-        self.within, self.pending = array("d"), array("d")
-        self.alarm, self.pending_alarm = array("b"), array("b")
-        self._decode = msgspec.json.Decoder(_Line).decode
-
-    def add(self, number: int, line: bytes | None) -> None:
-        if line is None:
-            raise PredictionFileError(self.path, number, f"longer than {MAX_LINE} bytes")
-        if not line.strip():
-            return
-        if number > MAX_PREDICTIONS:
-            raise PredictionFileError(self.path, number, f"more than {MAX_PREDICTIONS} lines")
-        try:
-            read = self._decode(line)
-        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            raise PredictionFileError(self.path, number, f"not a prediction: {_shown(error)}") from None
-        run = self.traces.setdefault(read.trace, len(self.traces))
-        self.keys.append(run * _SPAN + read.step)
-        self.lines.append(number)
-        p = read.p
-        self.within.extend((1.0, 1.0, 1.0) if read.unseen else (p.one, p.three, p.five))
-        pending = read.pending
-        self.pending.append(float("nan") if pending is None else pending.risk)
-        self.alarm.append(_flag(read.alarm))
-        self.pending_alarm.append(_flag(None if pending is None else pending.alarm))
-
-
-def _flag(value: bool | None) -> int:
-    return -1 if value is None else int(value)
-
-
-def _shown(error: Exception) -> str:
-    """Return what is wrong, on one line that cannot speak to a terminal."""
-    return "".join([char if char.isprintable() else "?" for char in str(error)[:200]])
+    def _flags(self, said: Sequence[_Said | None], field: str, what: str) -> BoolArray | None:
+        numbers = self._numbers(said, field, what)
+        return None if numbers is None else (numbers > 0) & np.array([one is not None for one in said])
