@@ -352,6 +352,7 @@ async def decide_policy(asked: Asked) -> Page:
             lane, asked.org, number, body.action, asked.who.name, four_eyes=four_eyes
         ),
     )
+    asked.runtime.book.look_again()
     return Page([row])
 
 

@@ -108,6 +108,7 @@ def _lifespan(runtime: Runtime) -> Any:
         finally:
             await runtime.hub.stop()
             await jobs.stop()
+            await runtime.tasks.stop()
             await asyncio.to_thread(runtime.close)
 
     return lifespan

@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 RUNS, CALLS = 500, 20_000
 """The latest runs and calls that are tried."""
 EXAMPLES = 50
-_STARTED: set[asyncio.Task[None]] = set()
 
 
 async def start(runtime: Runtime, org: int, number: int, by: str) -> int:
@@ -63,17 +62,26 @@ async def start(runtime: Runtime, org: int, number: int, by: str) -> int:
         return int(lane.execute(insert(backtests).returning(backtests.c.id), row).scalar_one())
 
     which = await runtime.lanes.of(org, "").run(work)
-    task = asyncio.create_task(_in_a_process(runtime.settings, org, number, which))
-    _STARTED.add(task)
-    task.add_done_callback(_STARTED.discard)
+    runtime.tasks.start(_in_a_process(runtime, org, number, which))
     return which
 
 
-async def _in_a_process(settings: Settings, org: int, number: int, which: int) -> None:
+async def _in_a_process(runtime: Runtime, org: int, number: int, which: int) -> None:
+    """Have it run; it keeps its result itself, unless it is ended before."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", __name__, str(org), str(number), str(which), stdin=asyncio.subprocess.PIPE
     )
-    await process.communicate(msgspec.json.encode(settings))
+    try:
+        await process.communicate(msgspec.json.encode(runtime.settings))
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+        where = (backtests.c.org == org) & (backtests.c.id == which) & (backtests.c.status == "running")
+        ended = {"status": "failed", "finished": time(), "result": json.dumps({"problem": "it was ended"})}
+        await runtime.jobs_lane.run(
+            lambda lane: lane.execute(update(backtests).where(where).values(**ended), {})
+        )
 
 
 class Backtest:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 RUNS = 72
 HOURS = 30.0
 LIVELY = 6
+SKIPPED = 0.15
 
 
 class Story(Struct, frozen=True):
@@ -92,8 +93,9 @@ class Demo:
             story = stories[number % len(stories)]
             key = do(partial(self._begin, story=story))
             for at in range(len(story.calls)):
-                do(partial(self._call, key=key, story=story, at=at))
-            age = HOURS * 3600 * (1 - (number + 1) / RUNS) ** 2
+                if self._random.random() > SKIPPED:  # no two days are alike
+                    do(partial(self._call, key=key, story=story, at=at))
+            age = 120.0 + HOURS * 3600 * (1 - (number + 1) / RUNS) ** 2
             do(partial(self._aged, key=key, age=age, answered=number < RUNS - len(stories)))
 
     def turn(self, lane: Lane) -> None:

@@ -110,7 +110,13 @@ def environment() -> Environment:
         "first_items": lambda items: list(islice(items, 64)),
         "rate": rate,
     }
-    made.globals |= {"asset": asset, "nav": NAV, "icons": ICONS, "outcome_words": view.WORDS}
+    made.globals |= {
+        "asset": asset,
+        "nav": NAV,
+        "icons": ICONS,
+        "outcome_words": view.WORDS,
+        "first": view.FIRST,
+    }
     return made
 
 
@@ -395,6 +401,7 @@ class Pages:
             await asked.change(
                 lambda lane: policies.decide(lane, asked.org, number, action, by, four_eyes=eyes)
             )
+            self._runtime.book.look_again()
         return RedirectResponse(f"/policies/{number}", 303)
 
     # -- tokens, signing in and out -----------------------------------------------------------------------

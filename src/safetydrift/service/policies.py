@@ -235,10 +235,9 @@ def loosened(old: GuardPolicy, new: GuardPolicy) -> list[str]:
     reasons = _outcomes(old, new)
     if after["shadow"] and not before["shadow"]:
         reasons.append("it only records what it would do")
-    gone = [one for one in before["never"] if one not in after["never"]]
-    asked = [
-        one for one in before["always_ask"] if one not in [*after["always_ask"], *_as_asked(after["never"])]
-    ]
+    gone = [one for one in before["never"] if not _covered(one, after["never"])]
+    still = [*after["always_ask"], *_as_asked(after["never"])]
+    asked = [one for one in before["always_ask"] if not _covered(one, still)]
     reasons += [f"it no longer refuses {_named(one)}" for one in gone]
     reasons += [f"it no longer asks about {_named(one)}" for one in asked]
     allowed = set(after["always_allow"]) - set(before["always_allow"])
@@ -268,6 +267,21 @@ def _outcomes(old: GuardPolicy, new: GuardPolicy) -> list[str]:
         if STRICTNESS[now] < STRICTNESS[then]:
             reasons.append(f"{name} changes from {then.value} to {now.value}")
     return reasons
+
+
+def _covered(old: dict[str, Any], rules: Sequence[dict[str, Any]]) -> bool:
+    """Return whether one of some rules plainly holds wherever an old one does."""
+    lists, words = ("tools", "kinds", "categories"), {"name", "reason"}
+    for new in rules:
+        same = all(old.get(name) == new.get(name) for name in (old.keys() | new.keys()) - words - {*lists})
+        if same and all(_reaches(new.get(name), old.get(name)) for name in lists):
+            return True
+    return False
+
+
+def _reaches(new: Sequence[str] | None, old: Sequence[str] | None) -> bool:
+    """Return whether one list of names holds another; an empty one holds for every name."""
+    return not new or bool(old and set(old) <= set(new))
 
 
 def _as_asked(refused: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from pathlib import Path
@@ -28,7 +29,7 @@ from safetydrift.service.policies import LIVE, PolicyBook
 from safetydrift.service.settings import DEFAULT_ORGANISATION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Coroutine
 
     from sqlalchemy import Connection, Engine
 
@@ -37,6 +38,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LANES = {"sqlite": 1, "postgresql": 4}
 """SQLite has one writer; PostgreSQL waits for its disk while others go on."""
+
+
+class Tasks:
+    """Work that goes on after the request that asked for it."""
+
+    def __init__(self) -> None:
+        self._begun: set[asyncio.Task[None]] = set()
+
+    def start(self, work: Coroutine[Any, Any, None]) -> None:
+        """Begin something."""
+        task = asyncio.create_task(work)
+        self._begun.add(task)
+        task.add_done_callback(self._begun.discard)
+
+    async def stop(self) -> None:
+        """End what is not done yet."""
+        for task in self._begun:
+            task.cancel()
+        await asyncio.gather(*self._begun, return_exceptions=True)
 
 
 class Runtime:
@@ -74,6 +94,7 @@ class Runtime:
         self.limiter = Limiter(settings.limits)
         self.metrics = Metrics()
         self.metrics.info.labels(__version__).set(1)
+        self.tasks = Tasks()
         self.streams = 0
 
     def read(self, ask: Callable[[Connection], T]) -> T:

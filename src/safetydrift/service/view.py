@@ -184,10 +184,10 @@ def percent(value: float | None) -> str:
     Examples
     --------
     >>> percent(0.004), percent(0.25), percent(None)
-    ('0.4 %', '25 %', 'unknown')
+    ('0.4 %', '25 %', '-')
     """
     if value is None:
-        return "unknown"
+        return "-"
     return f"{100 * value:.1f} %" if value < 0.1 else f"{100 * value:.0f} %"  # noqa: PLR2004
 
 
@@ -199,19 +199,17 @@ def level(value: float | None) -> str:
 
 
 def spark(course: list[float | None], width: float = 96.0, height: float = 24.0) -> str:
-    """Return the points of a small line, the latest at the right; what is not known is left out.
+    """Return the points of a small line, the first call at the left; what is not known is left out.
 
     Examples
     --------
     >>> spark([0.0, 1.0])
-    '94.0,23.0 96.0,1.0'
+    '2.0,22.0 20.4,2.0'
     """
-    step = width / 48.0
-    start = width - step * (len(course) - 1)
-    return " ".join(
-        [
-            f"{start + step * at:.1f},{height - 1 - value * (height - 2):.1f}"
-            for at, value in enumerate(course)
-            if value is not None
-        ]
-    )
+    step = (width - 4.0) / max(len(course) - 1, 5)
+    places = [
+        f"{2.0 + step * at:.1f},{height - 2 - value * (height - 4):.1f}"
+        for at, value in enumerate(course)
+        if value is not None
+    ]
+    return " ".join(places if len(places) != 1 else places * 2)  # a single point is seen, too

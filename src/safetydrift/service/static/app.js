@@ -117,7 +117,7 @@ async function fetched(selector) {
 async function refresh(list) {
   // Cards that are being answered stay; new ones are added behind, those that wait no more are marked.
   const now = new Map((await fetched("[data-question]")).map((card) => [card.dataset.question, card]));
-  for (const card of all("[data-question]", list)) if (!now.has(card.dataset.question)) past(card, "no longer waiting");
+  for (const card of all("[data-question]:not(.past)", list)) if (!now.has(card.dataset.question)) past(card, "no longer waiting");
   for (const [id, card] of now) if (!$(`[data-question="${CSS.escape(id)}"]`)) {
     card.classList.add("fresh");
     list.append(document.adoptNode(card));
@@ -226,8 +226,11 @@ bulk?.addEventListener("submit", async (event) => {
 // -- filters and signing in ---------------------------------------------------------------------------------
 all(".tabs input").forEach((one) => one.addEventListener("change", () => one.form.requestSubmit()));
 const signing = $("[data-sign-in]");
-if (signing && location.hash.startsWith("#sdt_")) {
+function withToken() {
+  if (!signing || !location.hash.startsWith("#sdt_")) return;
   signing.elements.token.value = location.hash.slice(1);
   history.replaceState(null, "", location.pathname + location.search);
   signing.requestSubmit();
 }
+withToken();
+addEventListener("hashchange", withToken);
