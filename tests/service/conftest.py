@@ -82,6 +82,7 @@ class Service:
     def __init__(self, **settings):
         self.runtime = Runtime(settings_of(settings))
         self.orgs = {}
+        self.url = ""
 
     def do(self, work):
         """Return what some work yields in a lane."""

@@ -31,7 +31,7 @@ def browse(service):
             client.portal = first.portal  # one loop for all, as in a worker
             reply = client.post("/sign-in", data={"token": service.token(*scopes, org=org, name=name)})
             assert reply.status_code == 303, reply.text
-            key = re.search(r'data-csrf="([^"]+)"', client.get("/runs").text)[1]
+            key = _only(r'data-csrf="([^"]+)"', client.get("/runs").text)
             return client, key
 
         yield signed_in
@@ -48,6 +48,13 @@ def told(service, browse):
     caller.propose("drop_table", "c2")
     caller.propose("send_mail", "c3")
     return caller
+
+
+def _only(pattern, text):
+    """Return what a pattern finds; it has to find something."""
+    found = re.search(pattern, text)
+    assert found is not None, text
+    return found[1]
 
 
 def _caller(service, browse, org="default"):
@@ -161,8 +168,8 @@ def test_somebody_signed_out_or_whose_token_was_taken_back_is_out(browse, servic
 def test_a_question_is_answered_by_a_plain_form_and_the_call_goes_ahead(told, browse):
     approver, key = browse("approver")
     page = approver.get("/approvals").text
-    which = re.search(r'action="/approvals/([^"]+)"', page)[1]
-    shown = re.search(r'name="presented" value="([^"]+)"', page)[1]
+    which = _only(r'action="/approvals/([^"]+)"', page)
+    shown = _only(r'name="presented" value="([^"]+)"', page)
     said = {"csrf": key, "presented": shown, "approved": "yes", "reason": "agreed by telephone"}
     assert approver.post(f"/approvals/{which}", data=said).status_code == 303
     assert approver.post(f"/approvals/{which}", data=said).status_code == 409
@@ -195,7 +202,7 @@ def test_runs_are_filtered_and_go_on_from_page_to_page(service, browse):
     first = reader.get("/runs?agent=a1")
     assert len(re.findall(r"data-run=", first.text)) == 30
     every = reader.get("/runs").text
-    older = re.search(r'href="(/runs\?before=[^"]+)"', every)[1].replace("&amp;", "&")
+    older = _only(r'href="(/runs\?before=[^"]+)"', every).replace("&amp;", "&")
     seen = re.findall(r'data-run="(\d+)"', every) + re.findall(r'data-run="(\d+)"', reader.get(older).text)
     assert sorted(map(int, seen)) == list(range(1, 61))
 
@@ -256,7 +263,7 @@ def test_organisations_see_and_change_nothing_of_each_other(told, browse, servic
     ours, key = browse("admin")
     where = ours.post("/policies", data={"csrf": key, "text": ASK}).headers["location"]
     which = told.client.get("/api/v1/approvals").json()["items"][0]
-    token = re.search(r"agent-\w+ #(\d+)", ours.get("/tokens").text)[1]
+    token = _only(r"agent-\w+ #(\d+)", ours.get("/tokens").text)
     before = ours.get("/api/v1/audit").json()
     theirs, other = browse("admin", org="other")
     for page in PAGES:

@@ -28,6 +28,8 @@ def claude_code(context: click.Context) -> None:
       --config FILE      what is inside your organisation
       --category NAME    what kind of task the runs are
       --pipeline NAME    which model acts
+      --service URL      a team's guard that decides instead
+      --token FILE       our token for it; SAFETYDRIFT_TOKEN if not given
 
     \b
     Exit codes:

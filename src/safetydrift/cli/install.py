@@ -46,7 +46,16 @@ def install() -> None:
 @click.option(
     "--state", type=click.Path(file_okay=False), metavar="FOLDER", help="Where sessions and the log are kept."
 )
-def claude_code(where: str, uninstall: bool, dry_run: bool, resident: bool, **files: str | None) -> None:
+@click.option("--service", metavar="URL", help="Ask a team's guard (`safetydrift serve`) instead.")
+@click.option(
+    "--token",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The token for it [default: what SAFETYDRIFT_TOKEN says].",
+)
+def claude_code(
+    where: str, uninstall: bool, dry_run: bool, resident: bool, service: str | None, **files: str | None
+) -> None:
     """Guard Claude Code: its settings then name our hooks, and keep all others.
 
     \b
@@ -68,6 +77,7 @@ def claude_code(where: str, uninstall: bool, dry_run: bool, resident: bool, **fi
             if value
             for word in (f"--{name}", str(Path(value).resolve()))
         ]
+        arguments += ["--service", service] if service else []
         after = settings.installed(before, settings.command(arguments, resident=resident))
     if dry_run:
         console.print(shown(json.dumps(after, indent=2, ensure_ascii=False)), markup=False)

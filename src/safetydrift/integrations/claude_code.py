@@ -193,13 +193,18 @@ class Options:
         Files; an empty policy is the default one, an empty configuration none.
     category, pipeline
         See `ClaudeCodeHook`.
+    service, token
+        The address of a team's guard that decides instead, and the file with our token; if that is empty, the
+        environment variable SAFETYDRIFT_TOKEN says it.
     """
 
-    NAMES = ("state", "model", "policy", "config", "category", "pipeline")
+    NAMES = ("state", "model", "policy", "config", "category", "pipeline", "service", "token")
+    AGENT = "claude-code"
+    """What the agent is called to a team's guard."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self.state, self.model = state_folder(), "default"
-        self.policy = self.config = self.category = self.pipeline = ""
+        self.policy = self.config = self.category = self.pipeline = self.service = self.token = ""
         words = iter(arguments)
         for word in words:
             name, equals, value = word.removeprefix("--").partition("=")
@@ -209,6 +214,8 @@ class Options:
 
     def guard(self) -> Guard:
         """Return a guard with its files; the folder is made, for its owner only, if it is not there."""
+        if self.service:
+            return self._remote()
         from safetydrift.guard.decision_log import DecisionLog  # noqa: PLC0415  # not before it is needed
         from safetydrift.guard.guard import Guard  # noqa: PLC0415  # as above
         from safetydrift.guard.stores.sqlite import SQLiteStore  # noqa: PLC0415  # as above
@@ -219,6 +226,22 @@ class Options:
         guard = Guard.load(self.model, self.policy or None, store, log=log, config=self.config or None)
         if not self.policy:
             guard.policy = for_developers(guard.policy)
+        return guard
+
+    def _remote(self) -> Guard:
+        """Return a guard that asks a team's. Questions are put on its page, and are the agent's own to ask besides."""
+        import getpass  # noqa: PLC0415  # only where a team decides
+
+        from safetydrift.guard.remote import RemoteGuard  # noqa: PLC0415  # as above
+
+        token = ""
+        if self.token:
+            with open(self.token, encoding="utf-8") as file:  # noqa: PTH123  # the idiom of this module
+                token = file.read(4096).strip()
+        guard = RemoteGuard(
+            self.service, token, policy=self.policy or None, agent=self.AGENT, person=getpass.getuser()
+        )
+        guard.approver = None
         return guard
 
     def hook(self) -> ClaudeCodeHook:

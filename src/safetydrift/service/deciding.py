@@ -215,6 +215,8 @@ class DecisionPoint:
         if found is not None and found[1] in view.REFUSED:
             status = "made anyway"
         lane.fast(_SETTLED_CALL, {"of": org, "row": row, "now_is": status, "came_back": kept, "now": time()})
+        if found is not None and found[1] == Intervention.ASK.value:
+            approvals.cancel(lane, org, number, asked.call_id, "the call was made: somebody agreed elsewhere")
         known = {"known": view.finite(verdict.probability), "stands": verdict.state, "risky": verdict.risk}
         lane.fast(_SETTLED_RUN, {"of": org, "run": number, "now": time()} | known)
         told(lane, org, "run", number)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import delete, exists, func, select, update
 
 from safetydrift.service import audit
+from safetydrift.service.approvals import PENDING
 from safetydrift.service.database.schema import approvals, calls, messages, organisations, run_states, runs
 from safetydrift.service.settings import DAY
 
@@ -72,14 +73,18 @@ def _contents(lane: Lane, org: int, days: float) -> int:
     rows = lane.execute(select(calls.c.id).where(where).order_by(calls.c.id).limit(CHUNK), {}).scalars().all()
     if rows:
         own = (calls.c.org == org) & calls.c.id.in_(rows)
-        values: dict[str, Any] = {"arguments": "", "result": "", "details": ""}
+        values: dict[str, Any] = {"arguments": "", "result": "", "message": "", "details": ""}
         lane.execute(update(calls).where(own).values(**values), {})
         lane.execute(update(organisations).where(mine).values(emptied_to=rows[-1]), {})
     said = select(messages.c.id).where(messages.c.org == org, messages.c.at < before).limit(CHUNK)
     where = (messages.c.org == org) & messages.c.id.in_(said)
     gone = int(lane.execute(delete(messages).where(where), {}).rowcount)
-    tasks = (runs.c.org == org) & (runs.c.last < before) & (runs.c.task != "")
-    gone += int(lane.execute(update(runs).where(tasks).values(task=""), {}).rowcount)
+    held = (runs.c.task != "") | (runs.c.last_message != "")
+    tasks = (runs.c.org == org) & (runs.c.last < before) & held
+    gone += int(lane.execute(update(runs).where(tasks).values(task="", last_message=""), {}).rowcount)
+    asked = (approvals.c.org == org) & (approvals.c.created < before) & (approvals.c.question != "")
+    over = asked & (approvals.c.status != PENDING)
+    gone += int(lane.execute(update(approvals).where(over).values(question="", reason=""), {}).rowcount)
     return len(rows) + gone
 
 

@@ -29,7 +29,7 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True):
     Parameters
     ----------
     contents_days
-        Arguments, results and what users said, redacted as they are.
+        Arguments, results, what users said and what was said about calls, redacted as they are.
     decisions_days
         Calls and runs.
     states_days
