@@ -142,7 +142,7 @@ def test_what_nobody_answers_expires_as_the_policy_says(service, callers, outcom
     question = asked(agent)
     waited(lambda: callers("reader").get(f"approvals/{question['id']}")["items"][0]["status"] == "expired")
     decision = agent.propose("send_mail")["decision"]
-    assert (decision["intervention"], decision["answered_by"]) == (outcome, "nobody")
+    assert (decision["intervention"], decision["answered_by"]) == (outcome, "nobody"), decision
 
 
 def test_a_yes_that_is_not_used_in_time_is_none(agent, boss, service):

@@ -248,7 +248,9 @@ class DecisionPoint:
 
     def _guard(self, lane: Lane, org: int) -> Guard:
         self._book.refresh(lane, org)
-        return lane.guard(org)
+        guard = lane.guard(org)
+        _ = guard.policy  # reading it has the guard follow: an answer may be the first thing that this one is asked
+        return guard
 
     def _kept(self, guard: Guard, text: str) -> str:
         return guard.redactor.text(text) if text and self._settings.retention.contents else ""
