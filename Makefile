@@ -65,7 +65,7 @@ corpus: $(VENV)/run.stamp  ## Derive the shipped corpus again from the raw trace
 	$(BIN)/safetydrift corpus build $(TRACES) --output src/safetydrift/corpus
 
 model: $(VENV)/run.stamp  ## Fit the shipped model again from the shipped corpus
-	$(BIN)/safetydrift fit corpus --space flow --hazard --output src/safetydrift/models/default.json
+	$(BIN)/safetydrift fit corpus --space flow --risk-score --output src/safetydrift/models/default.json
 
 # FIGURES is the JSON of an evaluation: safetydrift evaluate corpus --predictor foresight --split tasks --json > FIGURES
 card: $(VENV)/run.stamp  ## Write the card of the shipped model

@@ -27,7 +27,7 @@ def main() -> None:
     runs = list(TrajectoryReader([str(corpus_file())], space, labeler))
     for suite in SUITES:
         kept = [run for run in runs if run.category != suite]
-        model, _ = fit_model(kept, space, labeler.catalogue, FitSettings(hazard=True))
+        model, _ = fit_model(kept, space, labeler.catalogue, FitSettings(risk_score=True))
         save_model(model, folder / f"without-{suite}.json")
         print(f"{suite}: fitted on {len(kept)} of {len(runs)} runs", flush=True)
 

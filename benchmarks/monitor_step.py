@@ -132,14 +132,14 @@ def position_of(monitor: LookupMonitor, state: int) -> Position:
 
 
 def stand_in(monitor: LookupMonitor) -> IdiomaticMonitor:
-    probabilities = [verdict.probability for verdict in monitor.standing(CATEGORY)]
+    probabilities = [verdict.probability for verdict in monitor.current_verdicts(CATEGORY)]
     return IdiomaticMonitor(probabilities, monitor.policy.threshold, monitor.policy.horizon)
 
 
 STATEMENTS = {
     FLOOR: "empty.step(early, effect)",
-    "standing verdict, by index": "monitor.standing(category)[index]",
-    BY_INDEX: "monitor.standing(category)[space.successors(index)[effect]]",
+    "verdict, by index": "monitor.current_verdicts(category)[index]",
+    BY_INDEX: "monitor.current_verdicts(category)[space.successors(index)[effect]]",
     "verdict(state)": "monitor.verdict(early)",
     "bare observe, step 10": "monitor.verdict(monitor.follow(early, move))",
     "bare observe, step 10,000": "monitor.verdict(monitor.follow(late, move))",

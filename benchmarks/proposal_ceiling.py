@@ -1,4 +1,4 @@
-"""How well proposed calls can be told apart at best: a ceiling for what a hazard can reach in a suite it never saw.
+"""How well proposed calls can be told apart at best: a ceiling for what a risk score can reach in a suite it never saw.
 
 For every suite of AgentDojo and AgentDyn, boosted trees are fitted *on the suite itself*, with its tasks and attacks on
 both sides. They are shown every factor of a proposal, the tools, which task it is and which attack was inserted, and
@@ -25,8 +25,8 @@ from safetydrift.evaluation.metrics.discrimination import auroc
 from safetydrift.evaluation.splits import model_families
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
-from safetydrift.monitor import hazard_fitting
-from safetydrift.monitor.covariates import NAMES, PROPOSAL_NAMES
+from safetydrift.monitor.features import CURRENT, PROPOSAL
+from safetydrift.monitor.score_rows import ScoreData
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import Trajectory, observe
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 SOURCES, GROUPS, BUDGETS = ("agentdojo", "agentdyn"), 4, (0.05, 0.01)
 SMOOTHING = 0.02
 _ATTACK = re.compile(r"injection_task_\d+")
-_SHARE = len(NAMES) + PROPOSAL_NAMES.index("words of orders, words of the user")
+_SHARE = [*CURRENT, *PROPOSAL].index("words of injected instructions, words of the user")
 
 
 def numbered(names: Sequence[str]) -> IntArray:
@@ -79,11 +79,11 @@ def main() -> None:
         "--pipelines", action="store_true", help="show which model and which defence act, too"
     )
     given = parser.parse_args()
-    space, settings = load_space("flow"), FitSettings(hazard=True)
+    space, settings = load_space("flow"), FitSettings(risk_score=True)
     runs: list[Trajectory] = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
     seen = [(run, observe(run, space, settings.notion, settings.unknown_onset)) for run in runs]
     used = [(run, one) for run, one in seen if not one.left_out and run.source in SOURCES]
-    data = hazard_fitting._walk(used, space)  # noqa: SLF001  # the very numbers that a hazard is fitted to
+    data = ScoreData.of(used, space)  # the very numbers that a risk score is fitted to
     side, family = data.proposal, model_families({run.model for run, _ in used})
     by_run = {
         "attack": numbered([(_ATTACK.search(run.id) or [""])[0] for run, _ in used]),

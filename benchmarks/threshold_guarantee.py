@@ -24,8 +24,8 @@ from safetydrift.errors import CalibrationError
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
 from safetydrift.monitor.guarantee import Goal
-from safetydrift.monitor.hazard_fitting import fit_hazard
 from safetydrift.monitor.risk_control import GRID, fewest_tasks, kept_until, shares
+from safetydrift.monitor.score_fitting import fit_risk_score
 from safetydrift.monitor.settings import FitSettings
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ def simulate(
 
 
 def out_of_fold() -> Maxima:
-    """Return the maxima of the shipped corpus, each scored by a hazard fitted on other tasks."""
+    """Return the maxima of the shipped corpus, each scored by a risk score fitted on other tasks."""
     space = load_space("flow")
     runs = list(TrajectoryReader(["corpus"], space, Labeler(load_catalogue())))
-    return fit_hazard(runs, space, FitSettings(hazard=True), 5)[1]
+    return fit_risk_score(runs, space, FitSettings(risk_score=True), 5)[1]
 
 
 def main() -> None:

@@ -1,6 +1,6 @@
-"""What an update on 100 runs does for a model, or a source, that the hazard was not fitted on.
+"""What an update on 100 runs does for a model, or a source, that the risk score was not fitted on.
 
-Families of models are left out in four groups, and sources one by one; the hazard is fitted on the rest. For each
+Families of models are left out in four groups, and sources one by one; the risk score is fitted on the rest. For each
 family and source left out, 100 of its runs correct the probabilities, and its other runs are scored before and after:
 the expected calibration error (ten bins of equal width), the Brier score, and the AUROC, which a correction does not
 change. Drawn at random, the 100 runs share tasks with the others; drawn from one half of the tasks and scored on the
@@ -26,8 +26,8 @@ from safetydrift.evaluation.metrics.discrimination import auroc
 from safetydrift.evaluation.splits import model_families
 from safetydrift.formats import load_model
 from safetydrift.formats.trajectories import TrajectoryReader
-from safetydrift.monitor.hazard_fitting import fit_hazard
 from safetydrift.monitor.recalibration import ROWS_PER_RUN, Correction, Said, said_of
+from safetydrift.monitor.score_fitting import fit_risk_score
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.states.trajectory import observe
 
@@ -141,7 +141,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
-    model, settings, rng = load_model(), FitSettings(hazard=True), np.random.default_rng(20260401)
+    model, settings, rng = load_model(), FitSettings(risk_score=True), np.random.default_rng(20260401)
     everything = TrajectoryReader(["corpus"], model.space, Labeler(model.catalogue))
     runs = [
         run
@@ -150,10 +150,10 @@ def main() -> None:
     ]
     results = []
     for kind, left, rest in divisions(runs):
-        hazard, _ = fit_hazard(rest, model.space, settings, 5)
+        score, _ = fit_risk_score(rest, model.space, settings, 5)
         for name, its_runs in sorted(left.items()):
             if len(its_runs) >= FEWEST_RUNS:
-                results += list(figures(kind, name, replace(model, hazard=hazard), its_runs, rng))
+                results += list(figures(kind, name, replace(model, risk_score=score), its_runs, rng))
     if given.json:
         print(json.dumps(results, indent=1))
         return

@@ -153,7 +153,16 @@ def test_the_extra_for_fitting_is_enough_to_fit_what_ships(tmp_path):
         writer = RunWriter(stream, FLOW, "")
         for case in world(6, 120, FLOW).cases:
             writer.write(case.run)
-    words = ("fit", tmp_path / "runs.jsonl", "--space", "flow", "--hazard", "-o", tmp_path / "m.json", "-q")
+    words = (
+        "fit",
+        tmp_path / "runs.jsonl",
+        "--space",
+        "flow",
+        "--risk-score",
+        "-o",
+        tmp_path / "m.json",
+        "-q",
+    )
     done = program(COMMAND, *words, extras=["fit"])
     assert done.returncode == 0, done.stderr
-    assert load_model(tmp_path / "m.json").hazard is not None
+    assert load_model(tmp_path / "m.json").risk_score is not None

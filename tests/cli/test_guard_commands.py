@@ -56,7 +56,7 @@ def test_a_policy_that_cannot_be_used_is_refused(tmp_path):
 
 def test_a_policy_is_tried_on_past_runs_beside_the_one_in_force(policy, tmp_path):
     old = tmp_path / "old.toml"
-    old.write_text('format = "safetydrift.policy/1"\n[[when]]\nstanding = 0.0\nthen = "block"')
+    old.write_text('format = "safetydrift.policy/1"\n[[when]]\ncurrent = 0.0\nthen = "block"')
     found = json.loads(run("policy", "test", policy, EXAMPLES, "--current", old, "--json", "-q"))
     for group in ("violating", "not_violating"):
         part = found[group]

@@ -57,11 +57,11 @@ def updated(folder):
 def test_calibrate_writes_thresholds_with_their_promise(folder, calibrated):
     assert "at most 20 % of non-violating runs alarmed, confidence 95 %, calibrated on 1" in calibrated.stdout
     model = load_model(folder / "calibrated.json")
-    assert model.provenance["calibration"]["standing"]["threshold"] == model.policy.threshold
+    assert model.provenance["calibration"]["current"]["threshold"] == model.policy.threshold
     shown = safetydrift("analyze", "calibrated.json", cwd=folder)
     assert "at most 20 % of non-violating runs alarmed" in shown.stdout
     told = json.loads(safetydrift("analyze", "calibrated.json", "--json", cwd=folder).stdout)
-    assert told["provenance"]["calibration"]["proposal"]["confidence"] == 0.95
+    assert told["provenance"]["calibration"]["proposal"]["goal"]["confidence"] == 0.95
 
 
 def test_calibrate_prints_json(folder):
@@ -69,7 +69,7 @@ def test_calibrate_prints_json(folder):
         "calibrate", "model.json", "new.jsonl", "--cost-miss", 5, "--cost-alarm", 1, "-o", "c.json", "--json",
         cwd=folder,
     )  # fmt: skip
-    assert json.loads(done.stdout)["calibration"]["standing"]["aim"] == "costs"
+    assert json.loads(done.stdout)["calibration"]["current"]["goal"]["aim"] == "costs"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_the_card_tells_of_data_promises_and_figures(folder, calibrated):
     text = (folder / "card.md").read_text()
     assert text.startswith("# Model card: calibrated\n")
     assert "60 runs of 30 tasks" in text
-    assert "- standing: at most 20 % of non-violating runs alarmed, confidence 95 %" in text
+    assert "- current: at most 20 % of non-violating runs alarmed, confidence 95 %" in text
     assert "### Held-out tasks\n" in text
     assert "240 runs of 120 tasks, 80 violated." in text
     assert "| AUROC, within 5 calls | 0.750 |" in text

@@ -650,7 +650,10 @@ def test_a_gigabyte_is_enough_for_any_call(tool):
 
 def answers(lines):
     done = subprocess.run(
-        [sys.executable, "-m", "safetydrift", "effect", "-"], input=lines, capture_output=True, check=True
+        [sys.executable, "-m", "safetydrift", "explain", "--json"],
+        input=lines,
+        capture_output=True,
+        check=True,
     )
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -74,8 +74,8 @@ def test_updates_and_corrections_are_told(shipped):
     assert "corrected by the runs added since" in text
 
 
-def test_a_model_of_tables_alone_has_no_hazard_to_tell_of(shipped):
-    text = card(replace(shipped, hazard=None, provenance={}), "tables")
+def test_a_model_of_tables_alone_has_no_risk_score_to_tell_of(shipped):
+    text = card(replace(shipped, risk_score=None, provenance={}), "tables")
     assert rows(text)["risk score"] == ["none"]
     assert "never seen counts as an average one" not in text
     assert "Their origin: given by hand" in text

@@ -91,9 +91,9 @@ def test_the_tables_of_the_shipped_model_are_those_of_the_shipped_corpus(runs):
 
 
 @pytest.mark.long
-def test_the_hazard_of_the_shipped_model_is_that_of_the_shipped_corpus(runs):
+def test_the_risk_score_of_the_shipped_model_is_that_of_the_shipped_corpus(runs):
     shipped = load_model()
-    again, _ = fit_model(runs, RECORDED, CATALOGUE, FitSettings(hazard=True))
+    again, _ = fit_model(runs, RECORDED, CATALOGUE, FitSettings(risk_score=True))
     assert again.policy.threshold == pytest.approx(shipped.policy.threshold, abs=5e-3)
     assert again.policy.pending_threshold == pytest.approx(shipped.policy.pending_threshold, abs=5e-3)
     ours, theirs = monitor_for(again), monitor_for(shipped)

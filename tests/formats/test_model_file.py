@@ -95,7 +95,11 @@ def test_a_file_cut_short_is_noticed(saved):
         (b"[1, 2]\n{}", "not a SafetyDrift model file"),
         (b"\x80\x04\x95 a pickle", "not a SafetyDrift model file"),
         (b'{"format": "safetydrift.model/9", "sha256": ""}\n{}', "'safetydrift.model/9' is not supported"),
-        (b'{"format": "safetydrift.model/1"}\n{}', "damaged"),
+        (
+            b'{"format": "safetydrift.model/2", "sha256": ""}\n{}',
+            r"/2' is not supported.*fit the model again",
+        ),
+        (b'{"format": "safetydrift.model/3"}\n{}', "damaged"),
         (b"[" * 100_000, "not a SafetyDrift model file"),
     ],
 )
@@ -112,62 +116,66 @@ def test_what_is_no_model_is_refused_by_name(tmp_path, content, message):
         (lambda content: content.pop("rows"), "missing or of the wrong shape.*rows"),
         (lambda content: content["tables"].pop(""), "lack the aggregate"),
         (in_table(lambda table: table["within"].pop()), "differ in horizon"),
-        (in_table(lambda table: table["within"][3].pop()), "'within' has not 60 rows"),
-        (in_table(lambda table: table["within"].__setitem__(5, [None] * 60)), "does not know row 0"),
+        (in_table(lambda table: table["within"][3].pop()), "has not 60 rows"),
+        (
+            in_table(lambda table: table["within"].__setitem__(5, [None] * 60)),
+            "not known of a row that was visited",
+        ),
         (
             in_table(lambda table: operator.setitem(table["within"][5], 0, True)),
-            "True, which is no probability",
+            "missing or of the wrong shape",
         ),
         (in_table(lambda table: table["within"][0].__setitem__(0, 0.5)), "within no steps at all"),
         (in_table(lambda table: table["within"][2].__setitem__(0, 0.9)), "falls as the horizon grows"),
-        (in_table(lambda table: table.__setitem__("within", [])), "no horizon"),
-        (in_table(lambda table: table["eventually"].__setitem__(0, 1.5)), "1.5, which is no probability"),
-        (in_table(lambda table: table["arrival"].__setitem__(1, math.nan)), "nan, which is no probability"),
-        (in_table(lambda table: table["eventually"].__setitem__(0, "x")), "'x', which is no probability"),
-        (in_table(lambda table: table["uncertain"][1].__setitem__(0, 9)), "9, which is no probability"),
-        (in_table(lambda table: table["arrival"].__setitem__(0, 7.5)), "7.5, which is no probability"),
-        (in_table(lambda table: table["arrival"].__setitem__(0, -3)), "-3, which is no probability"),
-        (in_table(lambda table: table["departures"].__setitem__(0, -1)), "something else than counts"),
-        (in_table(lambda table: table["departures"].__setitem__(0, None)), "something else than counts"),
+        (in_table(lambda table: table.__setitem__("within", [])), "missing or of the wrong shape"),
+        (in_table(lambda table: table["eventually"].__setitem__(0, 1.5)), "missing or of the wrong shape"),
+        (in_table(lambda table: table["arrival"].__setitem__(1, math.nan)), "missing or of the wrong shape"),
+        (in_table(lambda table: table["eventually"].__setitem__(0, "x")), "missing or of the wrong shape"),
+        (in_table(lambda table: table["uncertain"][1].__setitem__(0, 9)), "missing or of the wrong shape"),
+        (in_table(lambda table: table["arrival"].__setitem__(0, 7.5)), "missing or of the wrong shape"),
+        (in_table(lambda table: table["arrival"].__setitem__(0, -3)), "missing or of the wrong shape"),
+        (in_table(lambda table: table["departures"].__setitem__(0, -1)), "missing or of the wrong shape"),
+        (in_table(lambda table: table["departures"].__setitem__(0, None)), "missing or of the wrong shape"),
         (
             in_table(lambda table: table["visited"].__setitem__(0, "yes")),
-            "something else than true and false",
+            "missing or of the wrong shape",
         ),
-        (in_table(lambda table: table["expected_steps"].__setitem__(0, -4)), "something else than durations"),
+        (in_table(lambda table: table["expected_steps"].__setitem__(0, -4)), "missing or of the wrong shape"),
         (in_table(lambda table: table["bounds"]["low"].__setitem__(0, 1.0)), "'low' lies above 'high'"),
-        (in_table(lambda table: table["bounds"]["high"].pop()), "'high' has not 60 rows"),
+        (in_table(lambda table: table["bounds"]["high"].pop()), "bounds that have not 60 rows"),
         (in_table(lambda table: table["bounds"].__setitem__("horizon", 99)), "bounds for a horizon of 99"),
-        (in_table(lambda table: table["endings"].__setitem__("kinds", [])), "'kinds' is no table"),
+        (in_table(lambda table: table["endings"].__setitem__("kinds", [])), "missing or of the wrong shape"),
         (
             in_table(lambda table: table["endings"]["kinds"].__setitem__("boredom", [0.5] * 60)),
             "shares of kinds that do not add up",
         ),
         (
             in_table(lambda table: table["endings"]["steps"].__setitem__(0, -1)),
-            "something else than durations",
+            "missing or of the wrong shape",
         ),
         (
             in_table(lambda table: table["endings"]["completes"].__setitem__(0, 2)),
-            "2, which is no probability",
+            "missing or of the wrong shape",
         ),
-        (lambda content: content["policy"].__setitem__("bound", "lower"), "'lower' is not a valid Bound"),
-        (in_table(lambda table: table.__setitem__("counts", "abc")), "something else than counts"),
+        (lambda content: content["policy"].__setitem__("bound", "lower"), "Invalid enum value 'lower'"),
+        (in_table(lambda table: table.__setitem__("counts", "abc")), "missing or of the wrong shape"),
         (in_table(lambda table: table["counts"].append([99999, 1, 1])), "a transition that cannot be"),
-        (in_table(lambda table: table["counts"].append([0, 1, -1])), "something else than counts"),
+        (in_table(lambda table: table["counts"].append([0, 1, -1])), "missing or of the wrong shape"),
         (in_table(lambda table: table["counts"].append([0, 1])), "a transition that cannot be"),
         (in_table(lambda table: table["counts"].append([0, 1, 5, 2, 0])), "a transition that cannot be"),
-        (lambda content: content.__setitem__("rows", "x" * 60), "not a list of names"),
-        (lambda content: operator.setitem(content["row_of"], 0, True), "do not fit its state space"),
+        (lambda content: content.__setitem__("rows", "x" * 60), "missing or of the wrong shape"),
+        (lambda content: operator.setitem(content["row_of"], 0, True), "missing or of the wrong shape"),
         (lambda content: content["settings"].pop("unknown_onset"), "unknown_onset"),
         (lambda content: content.__setitem__("settings", []), "wrong shape"),
         (
             lambda content: content["policy"].__setitem__("alarm_unseen", "false"),
-            "true or false, not 'false'",
+            "missing or of the wrong shape",
         ),
-        (lambda content: content["policy"].__setitem__("horizon", 5.9), "at least 1 step, got 5.9"),
+        (lambda content: content["policy"].__setitem__("horizon", 0), "at least 1 step, got 0"),
+        (lambda content: content["policy"].__setitem__("horizon", 5.9), "missing or of the wrong shape"),
         (lambda content: content["row_of"].__setitem__(0, 999), "do not fit its state space"),
         (lambda content: content["space"]["rules"].pop(0), "not the one its identity names"),
-        (lambda content: content.__setitem__("notion", "mood"), "'mood' is not a valid Notion"),
+        (lambda content: content.__setitem__("notion", "mood"), "Invalid enum value 'mood'"),
         (lambda content: content["policy"].__setitem__("threshold", 7), "between 0 and 1, got 7"),
         (lambda content: content["catalogue"].__setitem__("format", "other"), "expected format"),
     ],
@@ -177,15 +185,12 @@ def test_a_model_that_contradicts_itself_is_refused(saved, change, message):
         load_model(rewritten(saved, change))
 
 
-def test_a_file_of_the_first_format_is_read_without_bounds_and_endings(saved, model):
-    def first(content):
-        del content["policy"]["bound"]
+def test_a_model_is_read_without_bounds_and_endings(saved, model):
+    def bare(content):
         for table in content["tables"].values():
             del table["bounds"], table["endings"]
 
-    path = rewritten(saved, first)
-    path.write_bytes(path.read_bytes().replace(b"safetydrift.model/2", b"safetydrift.model/1", 1))
-    again = load_model(path)
+    again = load_model(rewritten(saved, bare))
     assert again.tables[""].bounds is None
     assert repr(again.tables[""].within) == repr(model.tables[""].within)
     assert again.policy == model.policy
@@ -210,7 +215,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path):
 def test_no_bytes_raise_anything_but_a_refusal(tmp_path_factory, data):
     path = tmp_path_factory.mktemp("fuzz") / "model.json"
     path.write_bytes(
-        b'{"format": "safetydrift.model/2", "sha256": "%s"}\n' % sha256(data).hexdigest().encode() + data
+        b'{"format": "safetydrift.model/3", "sha256": "%s"}\n' % sha256(data).hexdigest().encode() + data
     )
     with pytest.raises(ModelFileError):
         load_model(path)

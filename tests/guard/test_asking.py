@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
@@ -89,15 +90,51 @@ def test_the_first_answer_from_outside_counts(asking):
     late = asking.answer("run", "c1", approved=True)
     assert late.refused
     assert late.repeated
-    assert asking.standing("run")[0].steps == 0
+    assert asking.current("run")[0].steps == 0
 
 
 def test_an_approved_call_is_reserved_until_it_is_confirmed(asking):
     asking.propose("run", CALL, "c1")
     assert asking.answer("run", "c1", approved=True).allowed
-    assert asking.standing("run")[0].steps == 1
+    assert asking.current("run")[0].steps == 1
     asking.confirm("run", "c1", "sent")
-    assert asking.standing("run")[0].steps == 1
+    assert asking.current("run")[0].steps == 1
+
+
+def test_a_yes_holds_for_the_call_that_was_shown_and_once(asking):
+    shown = asking.propose("run", CALL, "c1")
+    asking.answer("run", "c1", approved=True, digest=shown.digest)
+    asking.confirm("run", "c1", "sent")
+    again = asking.propose("run", CALL, "c1")
+    assert again.asks
+    assert not again.repeated
+
+
+def test_a_yes_holds_for_as_long_as_the_policy_says(asking, monkeypatch):
+    asking.propose("run", CALL, "c1")
+    assert asking.answer("run", "c1", approved=True).allowed
+    assert asking.propose("run", CALL, "c1").allowed
+    later = time.time() + asking.policy.approval_lasts + 1.0
+    monkeypatch.setattr("safetydrift.guard.guard.time", lambda: later)
+    assert asking.propose("run", CALL, "c1").asks
+
+
+def test_a_yes_to_a_call_that_another_has_replaced_allows_neither(asking):
+    first = asking.propose("run", CALL, "c1")
+    second = asking.propose("run", ToolCall("send_money", {"recipient": "mallory"}), "c1")
+    assert first.digest != second.digest
+    assert not asking.answer("run", "c1", approved=True, digest=first.digest).allowed
+    assert not asking.answer("run", "c1", approved=True).allowed
+    assert asking.answer("run", "c1", approved=True, digest=second.digest).allowed
+
+
+def test_an_answer_says_what_was_found_and_the_same_answer_later_needs_no_more(asking):
+    asked = asking.propose("run", CALL, "c1")
+    answered_now = asking.answer("run", "c1", approved=True)
+    assert answered_now.verdict is not None
+    assert answered_now.verdict.within == asked.verdict.within
+    assert answered_now.explanation == asked.explanation
+    assert asking.answer("run", "c1", approved=True).repeated
 
 
 def test_an_answer_to_a_call_that_nobody_asked_about_allows_nothing(asking):
@@ -106,10 +143,11 @@ def test_an_answer_to_a_call_that_nobody_asked_about_allows_nothing(asking):
 
 def test_a_call_that_cannot_be_judged_may_be_asked_about(make):
     guard = guard_with(make, lambda *_: True, replace(ASK, on_lost_state=Intervention.ASK))
-    decision = guard.propose("nobody", CALL, "c1")
-    assert decision.allowed
-    assert decision.answered_by
-    assert decision.error
+    for call_id in ("c1", ""):
+        decision = guard.propose("nobody", CALL, call_id)
+        assert decision.allowed
+        assert decision.answered_by
+        assert decision.error
 
 
 def test_a_loop_goes_on_while_a_person_thinks(make):

@@ -16,6 +16,7 @@ from safetydrift.errors import DecisionLogError
 from safetydrift.guard import Decision, DecisionLog, GuardPolicy, Rule
 from safetydrift.guard import decision_log as module
 from safetydrift.guard.decision_log import records, verify
+from safetydrift.guard.redacting import Redactor
 from safetydrift.monitor.session import TrajectoryState
 from safetydrift.monitor.verdict import Basis, Intervention, Verdict
 from safetydrift.trace import ToolCall
@@ -91,7 +92,7 @@ def test_a_shadow_and_a_fail_open_policy_are_told(make, path):
 def test_what_waits_is_bounded_and_written_in_the_end(make, path):
     guard = decisions(make, path, 10, buffer=4, delay=1e9)
     assert len(list(records(path))) == 1 + 8
-    guard.log.flush()
+    guard.recorder.log.flush()
     assert len(list(records(path))) == 1 + 10
 
 
@@ -102,12 +103,12 @@ def test_a_log_is_its_owners_alone(path):
 
 def test_a_closed_log_takes_nothing_and_then_nothing_is_allowed(make, path):
     guard = decisions(make, path, 1, buffer=1)
-    guard.log.close()
+    guard.recorder.log.close()
     decision = guard.propose("run", CALL, "late")
     assert decision.refused
     assert "DecisionLogError" in decision.error
     assert guard.propose("run", CALL, "late").refused
-    assert guard.standing("run")[0].steps == 1
+    assert guard.current("run")[0].steps == 1
 
 
 def test_a_full_disk_stops_calls_and_leaves_no_half_line(make, path, monkeypatch):
@@ -276,10 +277,6 @@ WORDS = (
 NUMBERS = st.sampled_from((0.0, -0.0, 1.0, 1, True)) | st.floats() | st.integers(0, 3) | st.floats(0.0, 1.0)
 
 
-class Named:
-    policy_name = "ours"
-
-
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_call_that_goes_ahead_is_written_as_every_other_record_is(tmp_path_factory, data):
@@ -311,11 +308,11 @@ def test_a_call_that_goes_ahead_is_written_as_every_other_record_is(tmp_path_fac
     position = TrajectoryState(draw(WORDS), draw(st.integers(0, 10**6)), draw(st.integers(0)), (0,))
     call = ToolCall(draw(WORDS))
     with DecisionLog(tmp_path_factory.mktemp("log") / "log") as log:
-        guard: Any = Named()
-        log.decision(decision, call, position, guard)
+        redactor = Redactor(None)
+        log.decision(decision, call, position, "ours", redactor)
         (waiting,) = log._waiting
         plain: Any = waiting
-        whole = log._record(decision, call, position, guard) | {"at": plain[0]}
+        whole = log._record(decision, call, position, "ours", redactor) | {"at": plain[0]}
         assert type(plain) is tuple
         assert module._chained(plain, 7, "0") == module._chained(whole, 7, "0")
 

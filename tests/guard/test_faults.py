@@ -76,7 +76,7 @@ def test_calls_of_any_shape_are_judged(make, given):
     decision = guard.propose("run", ToolCall(*given))
     assert not decision.error
     guard.confirm("run", decision.call_id, {"any": [object()]})
-    assert guard.standing("run")[0].steps == 1
+    assert guard.current("run")[0].steps == 1
 
 
 def test_a_decision_that_takes_too_long_is_none(make):
@@ -85,7 +85,7 @@ def test_a_decision_that_takes_too_long_is_none(make):
     decision = guard.propose("run", CALL, "c1")
     assert decision.asks
     assert decision.rule == "on_timeout"
-    assert guard.standing("run")[0].steps == 0
+    assert guard.current("run")[0].steps == 0
 
 
 def test_a_damaged_model_starts_no_guard(tmp_path):
@@ -132,7 +132,7 @@ def test_a_process_killed_between_proposal_and_result_leaves_the_call_reserved(t
     assert again.allowed
     assert again.repeated
     guard.confirm("run", "c1", "5")
-    assert guard.standing("run")[0].steps == 1
+    assert guard.current("run")[0].steps == 1
 
 
 PROGRAM = """

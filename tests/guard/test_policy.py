@@ -29,7 +29,7 @@ def call(  # noqa: PLR0917
     probability=0.5,
     kinds=(),
     category="banking",
-    standing=0.1,
+    current=0.1,
     risk="mild",
     alarm=False,
     **levels,
@@ -40,7 +40,7 @@ def call(  # noqa: PLR0917
         state=0, risk=risk, probability=probability, horizon=5, within=(), eventually=0.5, uncertain=0.0,
         basis=basis, alarm=alarm, intervention=ALLOW,
     )  # fmt: skip
-    return Call(tool, category, Effect.of(effect, kinds=kinds), verdict, standing)
+    return Call(tool, category, Effect.of(effect, kinds=kinds), verdict, current)
 
 
 def decided(policy, space, **given):
@@ -88,7 +88,7 @@ def test_a_person_is_asked_earlier_by_the_figure_that_the_model_compares(space, 
         likely.category,
         likely.effect,
         replace(likely.verdict, low=0.1, high=0.6),
-        likely.standing,
+        likely.current,
     )
     found = GuardPolicy().decide(unsure, Policy(5, 0.5, 2 / 3, bound=bound), space)
     assert found.intervention is done
@@ -112,8 +112,8 @@ def test_the_first_rule_that_holds_decides(space, probability, done):
         ({"severity": "low"}, {}),
         ({"effects": {"tool": "code_exec"}}, {"tool_level": "network"}),
         ({"risk": "mild"}, {"risk": "elevated"}),
-        ({"standing": 0.1}, {}),
-        ({"standing": 0.9}, {"standing": NAN}),
+        ({"current": 0.1}, {}),
+        ({"current": 0.9}, {"current": NAN}),
     ],
 )
 def test_a_condition_that_holds(space, conditions, given):
@@ -137,8 +137,8 @@ def test_a_condition_that_holds(space, conditions, given):
         ({"effects": {"tool": "code_exec"}}, {}),
         ({"risk": "elevated"}, {"risk": "mild"}),
         ({"proposal": 0.6}, {}),
-        ({"standing": 0.2}, {}),
-        ({"proposal": 0.4, "standing": 0.2}, {}),
+        ({"current": 0.2}, {}),
+        ({"proposal": 0.4, "current": 0.2}, {}),
     ],
 )
 def test_a_condition_that_does_not_hold(space, conditions, given):
@@ -242,7 +242,7 @@ name = "bank"
 categories = ["banking"]
 severity = "high"
 proposal = 0.3
-standing = 0.1
+current = 0.1
 then = "block"
 """
 
@@ -265,9 +265,7 @@ def test_a_file_says_all_that_code_can(tmp_path):
         ),
         always_ask=(Rule(ASK, kinds=("credential_leak",)),),
         always_allow=("get_weather",),
-        when=(
-            Rule(BLOCK, name="bank", categories=("banking",), severity="high", proposal=0.3, standing=0.1),
-        ),
+        when=(Rule(BLOCK, name="bank", categories=("banking",), severity="high", proposal=0.3, current=0.1),),
         severities={"integrity": "high"},
         on_error=ASK,
         unseen=ASK,

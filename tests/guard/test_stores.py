@@ -270,7 +270,7 @@ def test_processes_come_and_go_beside_one_that_stays(tmp_path, model):
     guard.session("run")
     for number in range(3):
         second = SQLiteStore(tmp_path / "s")
-        second.bind(guard.model_identity, model.space)
+        second.bind(guard.monitor.model.identity, model.space)
         assert second.read("run") is not None
         second.close()
         worked(str(tmp_path / "s"), 1, 2)
@@ -294,7 +294,7 @@ def test_eight_processes_that_share_a_server_agree(tmp_path, model):
         where = f"unix://{tmp_path}/redis.sock"
         worked(where, 8, 10)
         guard = Guard(model, store=RedisStore(where))
-        assert [guard.standing(key)[0].steps for key in ("a", "b")] == [80, 80]
+        assert [guard.current(key)[0].steps for key in ("a", "b")] == [80, 80]
         guard.close()
     finally:
         server.terminate()
@@ -306,7 +306,7 @@ def test_processes_that_share_a_file_agree(tmp_path, model):
     worked(path, 2, 15)
     store = SQLiteStore(Path(path))
     guard = Guard(model, store=store)
-    assert [guard.standing(key)[0].steps for key in ("a", "b")] == [30, 30]
+    assert [guard.current(key)[0].steps for key in ("a", "b")] == [30, 30]
     found = store.read("a")
     assert found is not None
     assert not found[0].reserved

@@ -45,7 +45,7 @@ def test_nothing_of_it_is_imported_unless_it_is_asked_for():
     program = (
         "import sys; from safetydrift import ToolCall; from safetydrift.guard import Guard; g = Guard.load();"
         "g.session('r'); g.propose('r', ToolCall('read_inbox'));"
-        "sys.exit(any(m.startswith('opentelemetry') or m.endswith('guard.telemetry') for m in sys.modules))"
+        "sys.exit(any(m.startswith('opentelemetry') or m.endswith('guard.recorder.telemetry') for m in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode == 0
 
@@ -61,7 +61,7 @@ def test_without_an_sdk_nothing_is_recorded_and_all_goes_on():
     guard = Guard.load(telemetry=True)
     guard.session("run")
     assert guard.propose("run", ToolCall("read_inbox"), "1").allowed
-    assert guard.telemetry is not None
+    assert guard.recorder.telemetry is not None
 
 
 # -- with an SDK ----------------------------------------------------------------------------------------------
@@ -192,9 +192,11 @@ def test_questions_that_nobody_answers_are_not_kept_for_ever(make, collected, mo
     guard = make(GuardPolicy(shadow=True), telemetry=telemetry)
     for number in range(5):
         decision = Decision(Intervention.ASK, key="run", call_id=str(number), would_be=Intervention.BLOCK)
-        telemetry.decided(decision, ToolCall("x" * 1000), guard)
+        telemetry.decided(decision, ToolCall("x" * 1000), "p", "m", guard.redactor)
     assert len(telemetry._asked) == 2
-    telemetry.decided(Decision(Intervention.BLOCK, key="run", call_id="0", answered_by="me"), None, guard)
+    telemetry.decided(
+        Decision(Intervention.BLOCK, key="run", call_id="0", answered_by="me"), None, "p", "m", guard.redactor
+    )
     span = collected.spans[-1]
     assert span.name == "execute_tool"
     assert "gen_ai.tool.name" not in span.attributes

@@ -57,7 +57,7 @@ def test_a_guarded_run_is_judged_like_the_labelled_run(make, store, model, name)
         assert decision.verdict == guard.monitor.foresee(place, move)
         verdict = guard.confirm("run", f"c{number}", step.result, error=step.error)
         assert verdict.state == places[number + 1][0].state
-    assert guard.standing("run")[1] == guard.monitor.verdict(places[-1][0])
+    assert guard.current("run")[1] == guard.monitor.verdict(places[-1][0])
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -90,7 +90,7 @@ def test_a_result_that_another_process_records_says_as_much(make, model, tmp_pat
         for number, step in enumerate(trace.steps):
             guards[0].propose("run", step.call, f"c{number}")
             guards[-1].confirm("run", f"c{number}", step.result, error=step.error)
-        stood.append(guards[0].standing("run"))
+        stood.append(guards[0].current("run"))
         for one in guards:
             one.close()
     assert stood[0] == stood[1]

@@ -74,7 +74,7 @@ def test_calls_of_one_guard_make_one_run(make):
     balance = guard.wrap(get_balance, key="run", task="What do I have?", category="banking")
     for _ in range(3):
         balance("a")
-    assert guard.standing("run")[0].steps == 3
+    assert guard.current("run")[0].steps == 3
 
 
 def test_calls_belong_to_the_run_around_them(make):
@@ -89,7 +89,7 @@ def test_calls_belong_to_the_run_around_them(make):
 
     asyncio.run(two())
     balance("a")
-    assert [guard.standing(key)[0].steps for key in ("one", "two")] == [1, 1]
+    assert [guard.current(key)[0].steps for key in ("one", "two")] == [1, 1]
 
 
 def test_a_function_that_fails_has_failed(make):
@@ -105,8 +105,8 @@ def test_a_function_that_fails_has_failed(make):
         guard.wrap(breaks, key="run")("x")
     with pytest.raises(OSError, match="y"):
         asyncio.run(guard.wrap(breaks_later, key="run")("y"))
-    state, _ = guard.standing("run")
-    assert (state.steps, state.past.failures) == (2, state.past.failures)
+    state, _ = guard.current("run")
+    assert state.steps == 2
     assert not guard.store.read("run")[0].reserved
 
 

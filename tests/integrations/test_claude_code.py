@@ -123,25 +123,25 @@ def test_what_a_subagent_reads_counts_for_its_session(hook):
     answer(hook, event(**reads), event("PostToolUse", tool_response={"file": {"content": KEY}}, **reads))
     space = hook.guard.monitor.model.space
     for agent in ("main", "a1"):
-        assert space.decode(hook.guard.standing(f"s1/{agent}")[0].state)["data"] == "credentials"
+        assert space.decode(hook.guard.current(f"s1/{agent}")[0].state)["data"] == "credentials"
     answer(hook, event("SubagentStop", agent_id="a1", agent_type="x", stop_hook_active=False))
     answer(hook, event(agent_id="a2", call="t9"))
-    assert space.decode(hook.guard.standing("s1/a2")[0].state)["data"] == "none"
-    assert hook.guard.standing("s1/main")[0].steps == 2
+    assert space.decode(hook.guard.current("s1/a2")[0].state)["data"] == "none"
+    assert hook.guard.current("s1/main")[0].steps == 2
 
 
 def test_a_failure_and_a_denied_question_are_settled(hook):
     answer(hook, prompt(), event(), event("PostToolUseFailure", error="no such file"))
-    assert hook.guard.standing("s1/main")[0].steps == 1
+    assert hook.guard.current("s1/main")[0].steps == 1
     answer(hook, event(tool="WebFetch", call="t2"), prompt("go on"))
-    assert hook.guard.standing("s1/main")[0].steps == 1
+    assert hook.guard.current("s1/main")[0].steps == 1
 
 
 def test_a_session_goes_on_in_another_process(hook, tmp_path):
     answer(hook, prompt(), event())
     other = Guard.load(store=SQLiteStore(tmp_path / "s.sqlite"))
     try:
-        assert other.standing("s1/main")[0].steps == 1
+        assert other.current("s1/main")[0].steps == 1
     finally:
         other.close()
     assert answer(hook, event("SessionEnd", reason="clear")) is None
@@ -152,7 +152,7 @@ def test_arguments_of_any_shape_are_judged(hook):
     answer(hook, prompt())
     for number, given in enumerate(["text", None, 5, [1], {"command": None}, {"command": {"a": [1]}}]):
         answer(hook, event(call=f"x{number}", tool_input=given))
-    assert hook.guard.standing("s1/main")[0].steps == 6
+    assert hook.guard.current("s1/main")[0].steps == 6
 
 
 def test_a_response_is_read_as_its_texts():

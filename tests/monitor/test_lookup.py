@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
 from msgspec.structs import replace
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, move, run
 
@@ -205,7 +206,7 @@ def test_a_policy_may_compare_the_upper_bound(office):
     for bound, alarms in ((Bound.MEAN, False), (Bound.UPPER, True)):
         policy = Policy(office.policy.horizon, between, bound=bound)
         assert LookupMonitor(office, policy).verdict(state).alarm is alarms
-        assert Policy.from_definition(policy.definition()) == policy
+        assert convert(policy.definition(), Policy) == policy
     with pytest.raises(HorizonError, match="compares upper bounds within 3 steps, and the model's are for 5"):
         LookupMonitor(office, Policy(3, bound=Bound.UPPER))
 

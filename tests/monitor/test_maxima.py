@@ -25,7 +25,7 @@ def test_never_more_alarms_than_the_budget_allows(maxima, budget):
 def test_no_lower_threshold_would_keep_the_budget(maxima, budget):
     threshold = threshold_for(maxima, budget)
     if threshold:
-        assert sum(maxima >= threshold - 1e-6) > budget * len(maxima) - 1e-6
+        assert sum(maxima >= threshold - 2e-6) > budget * len(maxima) - 1e-6
 
 
 def test_a_share_that_floats_cannot_write_loses_no_run():

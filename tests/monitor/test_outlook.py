@@ -6,21 +6,21 @@ from hypothesis import strategies as st
 
 from safetydrift import load_model, monitor_for
 from safetydrift.monitor.lookup import LookupMonitor
-from safetydrift.monitor.outlook import Outlook, with_hazard
+from safetydrift.monitor.outlook import Outlook, with_risk_score
 
 CHAIN = Outlook(violates=0.2, low=0.1, high=0.3, completes=0.6, steps=4.0, kinds=(("data_leak", 1.0),))
 
 
-def test_a_violation_that_the_hazard_expects_comes_as_soon_as_the_hazard_says():
+def test_a_violation_that_the_risk_score_expects_comes_as_soon_as_it_says():
     # Half of the violations come at the first step, half at the second.
-    found = with_hazard(CHAIN, (0.0, 0.25, 0.5), 0.5)
+    found = with_risk_score(CHAIN, (0.0, 0.25, 0.5), 0.5)
     assert found.steps == pytest.approx(1.5)
     # Half of them come beyond the table, from where the chain expects four more steps.
-    assert with_hazard(CHAIN, (0.0, 0.25, 0.25), 0.5).steps == pytest.approx(1.0 + 0.5 + 0.5 * 4.0)
+    assert with_risk_score(CHAIN, (0.0, 0.25, 0.25), 0.5).steps == pytest.approx(1.0 + 0.5 + 0.5 * 4.0)
 
 
 def test_what_does_not_violate_completes_in_the_proportion_the_chain_knows():
-    found = with_hazard(CHAIN, (0.0, 0.5), 0.5)
+    found = with_risk_score(CHAIN, (0.0, 0.5), 0.5)
     assert found.completes == pytest.approx(0.5 * 0.6 / 0.8)
     assert found.kinds == CHAIN.kinds
     assert "(nan" not in str(found)
@@ -30,7 +30,7 @@ def test_what_does_not_violate_completes_in_the_proportion_the_chain_knows():
 def test_probabilities_stay_probabilities(violates, shares, known):
     within = (0.0, *sorted(share * violates for share in shares))
     chain = CHAIN if known else Outlook(violates=nan, low=nan, high=nan, completes=nan, steps=nan, kinds=())
-    found = with_hazard(chain, within, violates)
+    found = with_risk_score(chain, within, violates)
     assert found.violates == violates
     assert 0.0 <= found.completes <= 1.0 - violates + 1e-12
     assert isnan(found.steps) == (violates == 0.0)

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import convert
 from msgspec.structs import replace
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
-from tests.monitor.test_hazard import SPACE as FLOW
-from tests.monitor.test_hazard import made_run
+from tests.monitor.test_risk_score import SPACE as FLOW
+from tests.monitor.test_risk_score import made_run
 
 from safetydrift.errors import CalibrationError, LeakageError, ModelFileError
 from safetydrift.formats import load_model, save_model
@@ -72,7 +73,7 @@ def test_a_stricter_budget_never_gives_a_lower_threshold():
     maxima = made_maxima()
     thresholds = [
         promise(
-            maxima.current, maxima, Goal(limit=limit, confidence=0.95), subject="standing", horizon=5
+            maxima.current, maxima, Goal(limit=limit, confidence=0.95), subject="current", horizon=5
         ).threshold
         for limit in (0.02, 0.05, 0.1, 0.3)
     ]
@@ -89,8 +90,8 @@ def test_shares_are_those_of_counting_by_hand():
 
 def test_the_budget_is_kept_on_new_tasks_as_often_as_promised():
     everything = made_maxima(20_000, seed=3)
-    calm = ~everything.violated
-    losses = shares(everything.current, everything.task, calm)
+    safe = ~everything.violated
+    losses = shares(everything.current, everything.task, safe)
     truth, rng, broken, tries = losses.mean(axis=0), np.random.default_rng(5), 0, 400
     for _ in range(tries):
         place = kept_until(losses[rng.integers(0, len(losses), 150)], 0.05, BUDGET)
@@ -102,19 +103,19 @@ def test_the_budget_is_kept_on_new_tasks_as_often_as_promised():
 def test_runs_of_one_task_are_no_evidence_of_their_own():
     few = made_maxima(30, per_task=100)
     with pytest.raises(CalibrationError, match=r"needs at least 65 tasks with such runs.*there are 30"):
-        promise(few.current, few, BUDGET, subject="standing", horizon=5)
+        promise(few.current, few, BUDGET, subject="current", horizon=5)
 
 
 def test_what_alarms_always_cannot_be_calibrated_away():
     losses = np.full((200, 3), 0.5)
-    with pytest.raises(CalibrationError, match=r"out of reach by the standing threshold.*50\.0% go wrong"):
-        kept_until(losses, 0.05, BUDGET, "standing")
+    with pytest.raises(CalibrationError, match=r"out of reach by the current threshold.*50\.0% go wrong"):
+        kept_until(losses, 0.05, BUDGET, "current")
 
 
 def test_a_wanted_recall_is_reached_with_the_highest_threshold_that_promises_it():
     maxima = made_maxima(800)
     goal = Goal(RECALL, limit=0.8, confidence=0.95)
-    found = promise(maxima.current, maxima, goal, subject="standing", horizon=5)
+    found = promise(maxima.current, maxima, goal, subject="current", horizon=5)
     assert found.recall is not None
     assert 0.8 < found.recall < 0.9
     caught = shares(maxima.current, maxima.task, maxima.violated).mean(axis=0)
@@ -125,7 +126,7 @@ def test_a_wanted_recall_is_reached_with_the_highest_threshold_that_promises_it(
 def test_costs_choose_the_threshold_that_costs_least():
     maxima = made_maxima()
     goal = Goal(COSTS, miss=10.0, false_alarm=1.0)
-    found = promise(maxima.current, maxima, goal, subject="standing", horizon=5)
+    found = promise(maxima.current, maxima, goal, subject="current", horizon=5)
 
     def cost(threshold):
         alarmed = maxima.current >= threshold
@@ -135,7 +136,7 @@ def test_costs_choose_the_threshold_that_costs_least():
     assert found.cost == pytest.approx(cost(found.threshold))
     assert found.cost == pytest.approx(min(map(cost, GRID)))
     dearer = promise(
-        maxima.current, maxima, Goal(COSTS, miss=1.0, false_alarm=10.0), subject="standing", horizon=5
+        maxima.current, maxima, Goal(COSTS, miss=1.0, false_alarm=10.0), subject="current", horizon=5
     )
     assert dearer.threshold > found.threshold
     assert "a miss costs 10 and a false alarm 1" in str(found)
@@ -180,20 +181,20 @@ def test_thresholds_and_their_promise_survive_the_model_file(model, tmp_path):
     again = load_model(tmp_path / "model.json")
     promises = promises_of(again.provenance)
     assert again.policy == calibrated.policy
-    assert promises["standing"].threshold == again.policy.threshold
+    assert promises["current"].threshold == again.policy.threshold
     assert promises["proposal"].threshold == again.policy.pending_threshold
-    assert str(promises["standing"]) == (
+    assert str(promises["current"]) == (
         "at most 10 % of non-violating runs alarmed, confidence 90 %, calibrated on 100 tasks (200 runs)"
     )
-    assert again.provenance["calibration"]["standing"]["statement"] == str(promises["standing"])
+    assert again.provenance["calibration"]["current"]["statement"] == str(promises["current"])
 
 
 def test_the_calibrated_monitor_alarms_as_often_as_the_promise_says(model):
     calibrated = calibrate(model, office_runs(1000, 100), Goal(limit=0.1, confidence=0.9))
     maxima = maxima_of(model, office_runs(1000, 100))
-    found = promises_of(calibrated.provenance)["standing"]
-    calm = ~maxima.violated
-    assert np.mean(maxima.current[calm] >= calibrated.policy.threshold) == pytest.approx(found.false_alarms)
+    found = promises_of(calibrated.provenance)["current"]
+    safe = ~maxima.violated
+    assert np.mean(maxima.current[safe] >= calibrated.policy.threshold) == pytest.approx(found.false_alarms)
 
 
 def test_tasks_the_model_was_fitted_on_are_refused(model):
@@ -233,18 +234,18 @@ def test_a_promise_of_another_version_or_malformed_is_refused(model, tmp_path):
     calibrated = calibrate(model, office_runs(1000, 100), Goal(limit=0.1, confidence=0.9))
     path = tmp_path / "model.json"
     changes: tuple[dict[str, object], ...] = (
-        {"version": 2},
-        {"standing": {}},
-        {"standing": {**calibrated.provenance["calibration"]["standing"], "threshold": 2.0}},
-        {"standing": {**calibrated.provenance["calibration"]["standing"], "tasks": -1}},
-        {"standing": {**calibrated.provenance["calibration"]["standing"], "limit": "most"}},
+        {"version": 1},
+        {"current": {}},
+        {"current": {**calibrated.provenance["calibration"]["current"], "threshold": 2.0}},
+        {"current": {**calibrated.provenance["calibration"]["current"], "tasks": -1}},
+        {"current": {**calibrated.provenance["calibration"]["current"], "goal": {"limit": "most"}}},
     )
     for change in changes:
         save_model(calibrated, path)
         body = json.loads(path.read_bytes().split(b"\n")[1])
         body["provenance"]["calibration"].update(change)
         line = json.dumps(body).encode()
-        header = {"format": "safetydrift.model/2", "sha256": sha256(line).hexdigest()}
+        header = {"format": "safetydrift.model/3", "sha256": sha256(line).hexdigest()}
         path.write_bytes(json.dumps(header).encode() + b"\n" + line + b"\n")
         with pytest.raises(ModelFileError, match="promises about its thresholds"):
             load_model(path)
@@ -254,29 +255,29 @@ def test_a_promise_that_no_longer_holds_is_dropped_and_its_history_kept(model):
     calibrated = calibrate(model, office_runs(1000, 100), Goal(limit=0.1, confidence=0.9))
     later = without_promise(without_promise(calibrated.provenance))
     assert promises_of(later) == {}
-    assert later["threshold"].startswith("before the update: standing: at most 10 %")
+    assert later["threshold"].startswith("before the update: current: at most 10 %")
     assert without_promise({"safetydrift": "1"}) == {"safetydrift": "1"}
 
 
 def test_a_promise_is_plain_data_and_back():
-    whole = Promise(BUDGET, "standing", horizon=5, threshold=0.5, tasks=3, runs=9, cross_fitted=True)
-    assert Promise.from_definition("standing", whole.definition()) == whole
-    assert "each scored by a hazard fitted on other tasks" in str(whole)
+    whole = Promise(BUDGET, "current", horizon=5, threshold=0.5, tasks=3, runs=9, cross_fitted=True)
+    assert convert(whole.definition(), Promise) == whole
+    assert "each scored by a risk score fitted on other tasks" in str(whole)
 
 
-def test_while_fitting_a_guarantee_needs_a_hazard(catalogue):
-    with pytest.raises(CalibrationError, match="needs a hazard"):
+def test_while_fitting_a_guarantee_needs_a_risk_score(catalogue):
+    with pytest.raises(CalibrationError, match="needs a risk score"):
         fit_model(office_runs(0, 4), SPACE, catalogue, goal=BUDGET)
 
 
-def test_a_hazard_gives_thresholds_with_a_promise_while_it_is_fitted(catalogue):
+def test_a_risk_score_gives_thresholds_with_a_promise_while_it_is_fitted(catalogue):
     chance = random.Random(4)  # noqa: S311  # made-up runs, no secret
     runs = [made_run(number, chance) for number in range(120)]
-    goal, settings = Goal(limit=0.3, confidence=0.9), FitSettings(hazard=True)
+    goal, settings = Goal(limit=0.3, confidence=0.9), FitSettings(risk_score=True)
     fitted, _ = fit_model(runs, FLOW, catalogue, settings, goal=goal)
     promises = promises_of(fitted.provenance)
-    assert promises["standing"].threshold == fitted.policy.threshold
-    assert promises["standing"].tasks == 40
-    assert "each scored by a hazard fitted on other tasks" in str(promises["proposal"])
+    assert promises["current"].threshold == fitted.policy.threshold
+    assert promises["current"].tasks == 40
+    assert "each scored by a risk score fitted on other tasks" in str(promises["proposal"])
     with pytest.raises(CalibrationError, match="no threshold"):
         fit_model(runs, FLOW, catalogue, settings, goal=goal, threshold=0.5)

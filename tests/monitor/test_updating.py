@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 from tests.monitor.conftest import READ, SEND, SPACE, WRITE, run
-from tests.monitor.test_hazard import SPACE as FLOW
-from tests.monitor.test_hazard import made_run
+from tests.monitor.test_risk_score import SPACE as FLOW
+from tests.monitor.test_risk_score import made_run
 
 from safetydrift.errors import CalibrationError, ChainError, ModelFileError
 from safetydrift.formats import load_model, save_model
-from safetydrift.formats.risk_table import table_definition
+from safetydrift.formats.model_parts import Table
 from safetydrift.markov.counts import TransitionCounts
 from safetydrift.monitor.evidence import read_evidence
 from safetydrift.monitor.fitting import fit_model
@@ -27,7 +27,7 @@ def evidence(model):
 
 
 def tables(model):
-    return {category: table_definition(table) for category, table in model.tables.items()}
+    return {category: Table.of(table) for category, table in model.tables.items()}
 
 
 def office(first, n, category="office", source="own"):
@@ -177,18 +177,18 @@ def test_weighted_counts_are_checked():
     assert (TransitionCounts([[1]]) + TransitionCounts.weighted([[0.5]])).total == 1
 
 
-# -- the hazard -------------------------------------------------------------------------------------------
+# -- the risk score ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
 def informed(catalogue):
     chance = random.Random(4)  # noqa: S311  # made-up runs, no secret
     runs = [made_run(number, chance) for number in range(240)]
-    return fit_model(runs, FLOW, catalogue, FitSettings(hazard=True), threshold=0.5)[0]
+    return fit_model(runs, FLOW, catalogue, FitSettings(risk_score=True), threshold=0.5)[0]
 
 
 def later_runs(n, gullible):
-    """Runs of a model nobody knows, which follow orders more or less often than those fitted on."""
+    """Runs of a model nobody knows, which follow injected instructions more or less often than those fitted on."""
     runs: list[Trajectory] = []
     chance = random.Random(9)  # noqa: S311  # as above
     while len(runs) < n:
@@ -199,8 +199,8 @@ def later_runs(n, gullible):
 
 
 def links(model):
-    assert model.hazard is not None
-    return model.hazard.within
+    assert model.risk_score is not None
+    return model.risk_score.current.within
 
 
 def gap(model, runs):
@@ -209,7 +209,7 @@ def gap(model, runs):
 
 
 @pytest.mark.parametrize("gullible", [0.3, 0.9])
-def test_after_an_update_the_hazard_expects_what_happens_here(informed, gullible):
+def test_after_an_update_the_risk_score_expects_what_happens_here(informed, gullible):
     runs = later_runs(300, gullible)
     before, after = gap(informed, runs[150:]), gap(update(informed, runs[:150]).model, runs[150:])
     assert abs(before) > 0.05
@@ -219,9 +219,9 @@ def test_after_an_update_the_hazard_expects_what_happens_here(informed, gullible
 def test_few_runs_change_little_and_none_turn_the_ranking_round(informed):
     first = links(informed)[4]
     changed = links(update(informed, later_runs(2, 1.0)).model)[4]
-    assert abs(changed[0] - first[0]) < 2.0
+    assert abs(changed.intercept - first.intercept) < 2.0
     contrary = [replace(one, label=Label(not one.label.violated, onset=None)) for one in later_runs(60, 0.5)]
-    assert all(slope > 0.0 for _, slope in links(update(informed, contrary).model))
+    assert all(link.slope > 0.0 for link in links(update(informed, contrary).model))
 
 
 def test_corrections_go_on_from_update_to_update(informed, tmp_path):
@@ -230,13 +230,13 @@ def test_corrections_go_on_from_update_to_update(informed, tmp_path):
     first = update(informed, runs[:60]).model
     save_model(first, tmp_path / "m.json")
     twice = links(update(load_model(tmp_path / "m.json"), runs[60:]).model)[4]
-    assert twice == pytest.approx(once, abs=0.25)
-    assert links(first)[4] != pytest.approx(once, abs=1e-3)
+    assert (twice.intercept, twice.slope) == pytest.approx((once.intercept, once.slope), abs=0.25)
+    assert links(first)[4].intercept != pytest.approx(once.intercept, abs=1e-3)
 
 
 @pytest.mark.parametrize(
     "damage",
-    [{"standing": []}, {"standing": [[0, 1, 1, 0, 0]]}, {"standing": [["a"] * 5], "proposal": []}, 7],
+    [{"current": []}, {"current": [[0, 1, 1, 0, 0]]}, {"current": [["a"] * 5], "proposal": []}, 7],
 )
 def test_corrections_that_no_update_makes_are_refused(informed, damage):
     updated = update(informed, later_runs(5, 0.5)).model
@@ -244,5 +244,5 @@ def test_corrections_that_no_update_makes_are_refused(informed, damage):
     broken = replace(
         updated, provenance={**updated.provenance, "recalibration": json.loads(json.dumps(told))}
     )
-    with pytest.raises(ModelFileError, match="corrections of its hazard"):
+    with pytest.raises(ModelFileError, match="corrections of its risk score"):
         update(broken, later_runs(5, 0.5))

@@ -57,7 +57,7 @@ def fit(
     \b
     Example:
       safetydrift fit corpus -o model.json
-      safetydrift fit corpus --space flow --hazard --false-alarms 0.05 -o model.json
+      safetydrift fit corpus --space flow --risk-score --false-alarms 0.05 -o model.json
       safetydrift fit traces/ --notion rules --states coarse --estimator published -o published.json
     """
     from safetydrift.formats import save_model

@@ -282,7 +282,7 @@ fitting = gathered(
         "Runs labelled violated whose violating call is not known.",
     ),
     click.option(
-        "--hazard",
+        "--risk-score",
         is_flag=True,
         help="Fit a risk score beside the chain: what tables of states do not know (--space flow).",
     ),

@@ -25,6 +25,7 @@ from rich.text import Text
 
 from safetydrift.evaluation import document as documents
 from safetydrift.evaluation.rate import plain
+from safetydrift.evaluation.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -90,7 +91,7 @@ def remark(text: str, *, style: str = "") -> None:
 
 def shown(text: str) -> str:
     """Return text fit for a terminal: names in traces are the work of others, and may hold control sequences."""
-    return "\n".join(map(documents.printable, text.split("\n")))
+    return "\n".join(map(printable, text.split("\n")))
 
 
 def figure(value: object) -> str:

@@ -11,8 +11,8 @@ from safetydrift.cli.inputs import Inputs
 from safetydrift.cli.output import console, emit_json, percent, say, table
 
 if TYPE_CHECKING:
+    from safetydrift.guard.backtest import Backtest
     from safetydrift.guard.policy import GuardPolicy
-    from safetydrift.guard.rehearsal import Rehearsal
     from safetydrift.states.space import StateSpace
 
 WORDS = {
@@ -93,8 +93,8 @@ def test(
       safetydrift policy test new.toml corpus --current policy.toml --json
     """
     from safetydrift.formats.model_file import load_model
+    from safetydrift.guard.backtest import Backtest
     from safetydrift.guard.default_policy import default_policy
-    from safetydrift.guard.rehearsal import Rehearsal
     from safetydrift.monitor.foresight import monitor_for
 
     fitted = load_model(model)
@@ -104,12 +104,12 @@ def test(
 
         monitor = monitor_for(fitted, None, load_config(config).labeler(fitted.catalogue))
     before = default_policy(fitted.space) if current is None else _policy(current, fitted.space)
-    rehearsal = Rehearsal(monitor, _policy(file, fitted.space), before)
-    rehearsal.add(Inputs(paths, fitted.space, monitor.labeler, reading))
+    backtest = Backtest(monitor, _policy(file, fitted.space), before)
+    backtest.add(Inputs(paths, fitted.space, monitor.labeler, reading))
     if as_json:
-        emit_json(rehearsal.as_dict())
+        emit_json(backtest.as_dict())
     else:
-        _show(rehearsal)
+        _show(backtest)
 
 
 def _policy(path: str, space: StateSpace) -> GuardPolicy:
@@ -144,8 +144,8 @@ def _remarks(found: GuardPolicy) -> list[str]:
     return remarks
 
 
-def _show(rehearsal: Rehearsal) -> None:
-    found = rehearsal.as_dict()
+def _show(backtest: Backtest) -> None:
+    found = backtest.as_dict()
     rows: list[list[Any]] = []
     for value, word in WORDS.items():
         row: list[Any] = [word]

@@ -37,7 +37,8 @@ def update(
     """Add runs of your own to a model.
 
     MODEL is a model file, or "default" for the shipped one. The tables become those of a fit on all runs together; the
-    probabilities of the hazard are corrected by what happened here. What was promised about thresholds no longer holds:
+    probabilities of the risk score are corrected by what happened here. What was promised about thresholds no longer
+    holds:
     calibrate again, on runs of other tasks.
 
     \b

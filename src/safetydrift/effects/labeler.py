@@ -19,7 +19,7 @@ from safetydrift.effects.catalogue.scales import join, overlay
 from safetydrift.effects.content.scan import Scanner
 from safetydrift.effects.history.delegation import shown_by
 from safetydrift.effects.history.fingerprints import carries, fingerprint
-from safetydrift.effects.history.history import NAMED, History
+from safetydrift.effects.history.history import INSTRUCTED, NAMED, History
 from safetydrift.effects.history.instructions import InstructionReader
 from safetydrift.effects.history.provenance import decisive, origin_of, scalars
 from safetydrift.effects.history.sources import sources_of
@@ -28,6 +28,7 @@ from safetydrift.effects.proposal import Proposal
 from safetydrift.effects.reading import shown
 from safetydrift.states.effect import Effect
 from safetydrift.states.task_words import writable
+from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from safetydrift.effects.catalogue.globs import Globs
     from safetydrift.effects.content.scan import Findings
     from safetydrift.states.space import StateSpace
-    from safetydrift.trace import Step, ToolCall
+    from safetydrift.trace import Step
 
 _MEMO_TEXT = 4096
 _MEMO_SIZE = 1024
@@ -223,6 +224,25 @@ class Labeler:
         own = proposal.own and not passages
         return Outcome(effect, history.sees(result, own=own, passages=passages, sensitive=sensitive))
 
+    def leave_unread(self, proposal: Proposal, history: History | None = None) -> Outcome:
+        """Return what a call did whose result nobody could read; where that might hold anything, it counts as if.
+
+        Parameters
+        ----------
+        proposal, history
+            As for `read_result`.
+        """
+        if not proposal.searched:
+            return Outcome(proposal.effect, history)
+        effect = self._raised(proposal.effect, {"untrusted": "read"}, ("its result could not be read",))
+        return Outcome(effect, None if history is None else replace(history, unread=True))
+
+    def read_more(self, tool: str) -> Proposal:
+        """Return the reading of a call that has been read with its result, and of which more comes back."""
+        scales = self.catalogue.scales
+        nothing = Effect(scales.pairs((0,) * len(scales.names)), reasons=("more came back from a call",))
+        return replace(self.read_call(ToolCall(tool)), effect=nothing)
+
     def scan(self, text: str) -> Findings:
         """Return what a text holds (`safetydrift.effects.content`)."""
         findings: Findings = self._found_in(text)
@@ -297,7 +317,8 @@ class Labeler:
             if history.task_known and not in_language:
                 effect = self._authorised(effect)
         else:
-            effect = self._raised(effect, {"provenance": origin}, (f"{shown(value)}: {_ORIGINS[origin]}",))
+            why = _UNREAD if origin == INSTRUCTED and history.unread else _ORIGINS[origin]
+            effect = self._raised(effect, {"provenance": origin}, (f"{shown(value)}: {why}",))
         return self._carrying(history, effect, texts, entry) if effect.leaves else effect
 
     def _authorised(self, effect: Effect) -> Effect:
@@ -333,6 +354,8 @@ _ORIGINS = {
     "foreign": "stands only in content from outside",
     "instructed": "stands in a passage from outside that tells the agent what to do",
 }
+
+_UNREAD = "may stand in a result that nobody could read"
 
 
 def _name(call: ToolCall) -> str:

@@ -43,6 +43,6 @@ class Proposal(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
     searched: bool = True
     task_files: tuple[Digest, ...] = ()
 
-    def kept(self) -> Proposal:
-        """Return what is kept until the result comes: nothing that is written in the arguments."""
+    def stored(self) -> Proposal:
+        """Return what is stored until the result comes: nothing that is written in the arguments."""
         return replace(self, effect=replace(self.effect, reasons=(), destinations=()))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from safetydrift._version import __version__
 from safetydrift.evaluation.rate import plain
+from safetydrift.evaluation.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -165,12 +166,6 @@ def written(cell: Cell) -> str:
             return DASH
         return f"{cell:.3g}" if 0 < abs(cell) < _SMALL else f"{cell:,.3f}"
     return f"{cell:,}" if isinstance(cell, int) else str(cell)
-
-
-def printable(text: str, longest: int | None = None) -> str:
-    """Return text on one line, without what a terminal or a page would obey; if need be cut to a length."""
-    shown = "".join([char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text])
-    return shown if longest is None or len(shown) <= longest else shown[: longest - 1] + "…"
 
 
 # -- HTML -----------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib import style
 from matplotlib.figure import Figure
 
-from safetydrift.evaluation.document import printable
+from safetydrift.evaluation.text import printable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from math import nan
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from safetydrift.evaluation.cases import cases_of
 from safetydrift.evaluation.chain_tables import horizons_table, matrix_table, percent
 from safetydrift.evaluation.comparison import REFERENCE, compare
@@ -87,7 +89,7 @@ def find(
     evidence = Evidence(Notion.LABEL, facts_of(trajectories, cases), left_out, compared, provenance or {})
     coarse = FitSettings(granularity=Granularity.COARSE)
     by_label = fit_chains(trajectories, space, coarse)
-    by_rules = replace(coarse, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
+    by_rules = structs.replace(coarse, notion=Notion.RULES, estimator=Estimator.PUBLISHED)
     table = horizon_table(by_label.chains[AGGREGATE], by_label.settings.max_horizon)
     matrix = matrix_table("", table.chain, by_label.evidence[AGGREGATE])
     (result,) = compared.splits

@@ -9,7 +9,8 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from safetydrift.errors import ScoresError
-from safetydrift.evaluation.document import DASH, Document, Section, Table, printable
+from safetydrift.evaluation.document import DASH, Document, Section, Table
+from safetydrift.evaluation.text import printable
 from safetydrift.monitor.guarantee import promises_of
 from safetydrift.monitor.model import category_name
 from safetydrift.monitor.pipelines import DEFENCE, MODEL
@@ -77,7 +78,7 @@ def model_card(model: Model, name: str, evaluation: Mapping[str, Any] | None = N
         f"{model.max_horizon} calls, and judges calls that are proposed. There is a violation when "
         f"{_NOTIONS[model.notion.value]}."
     )
-    limits = [*_ALWAYS, *([] if model.hazard is None else [_UNKNOWN_MODEL])]
+    limits = [*_ALWAYS, *([] if model.risk_score is None else [_UNKNOWN_MODEL])]
     limits.append(_PROMISED if promises_of(model.provenance) else _UNPROMISED)
     sections: dict[str, Iterable[Part]] = {
         "What it is": [_parts(model)],
@@ -93,7 +94,7 @@ def model_card(model: Model, name: str, evaluation: Mapping[str, Any] | None = N
 
 
 def _parts(model: Model) -> Table:
-    hazard, unknown = model.hazard, "of an unknown version"
+    score, unknown = model.risk_score, "of an unknown version"
     rows = (
         ("state space", f"{model.space.name} ({model.space.identity}), {model.space.n_states:,} states"),
         ("catalogue", f"{model.catalogue.name} {model.catalogue.version} ({model.catalogue.identity})"),
@@ -101,9 +102,9 @@ def _parts(model: Model) -> Table:
         (
             "risk score",
             "none"
-            if hazard is None
-            else f"yes; knows {len(hazard.marks.named(MODEL)):,} models and "
-            f"{len(hazard.marks.named(DEFENCE)):,} defences by name",
+            if score is None
+            else f"yes; knows {len(score.traits.named(MODEL)):,} models and "
+            f"{len(score.traits.named(DEFENCE)):,} defences by name",
         ),
         ("written by", f"SafetyDrift {_short(model.provenance.get('safetydrift', unknown))}"),
         ("corpus digest", str(model.provenance.get("corpus_digest", "not known"))[:16]),
@@ -143,7 +144,7 @@ def _fitting(model: Model) -> Iterator[Part]:
     names = ("granularity", "estimator", "strength", "max_horizon", "unknown_onset")
     rows = [(name.replace("_", " "), settings[name]) for name in names if name in settings]
     yield Table("", "", ("setting", "value"), tuple(rows))
-    if model.hazard is not None:
+    if model.risk_score is not None:
         yield (
             "The probabilities of the risk score were fitted on scores of tasks that the regression behind them had "
             "not seen (five folds of tasks)."

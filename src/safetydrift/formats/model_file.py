@@ -1,52 +1,90 @@
 """Model files: one line of header, one line of model, both JSON.
 
 The header names the format and the SHA-256 digest of the model line, so that a file that was cut, edited or mixed
-up is refused before anything is read from it. Only the standard library's ``json`` and ``hashlib`` are needed.
+up is refused before anything is read from it. The rest is read as typed values and believed only where a fit could have
+written it: a model decides what is safe.
 """
 
 from __future__ import annotations
 
-import json
 from hashlib import sha256
 from os.path import dirname, join
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, json
 
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.errors import ModelFileError, SafetyDriftError, SpaceMismatchError
-from safetydrift.formats.risk_table import read_table, table_definition
+from safetydrift.formats.model_parts import Table, check_categories, check_risk_score
+from safetydrift.monitor.categories import Categories
+from safetydrift.monitor.guarantee import promises_of
 from safetydrift.monitor.model import AGGREGATE, Model
 from safetydrift.monitor.policy import Policy
+from safetydrift.monitor.risk_score import RiskScore
 from safetydrift.states.space import StateSpace
 from safetydrift.states.trajectory import Notion, UnknownOnset
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from os import PathLike
-    from typing import Any
+    import os
 
-    from safetydrift.monitor.categories import Categories
-    from safetydrift.monitor.hazard import Hazard
-
-MODEL_FORMAT = "safetydrift.model/2"
-_READABLE = ("safetydrift.model/1", MODEL_FORMAT)
-"""A file of the first format has neither bounds nor endings; all else is the same."""
+MODEL_FORMAT = "safetydrift.model/3"
+_FAMILY = "safetydrift.model/"
 MAX_MODEL_BYTES = 64 << 20
 DEFAULT_MODEL = "default"
 
 
-def save_model(model: Model, path: str | PathLike[str]) -> None:
+class _Header(Struct):
+    format: str
+    sha256: str = ""
+
+
+class _File(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A model as it is written."""
+
+    space: dict[str, Any]
+    space_identity: str
+    catalogue: dict[str, Any]
+    notion: Notion
+    row_of: tuple[int, ...]
+    rows: tuple[str, ...]
+    tables: dict[str, Table]
+    policy: Policy
+    settings: dict[str, Any]
+    provenance: dict[str, Any]
+    risk_score: RiskScore | None = None
+    categories: Categories | None = None
+    evidence: list[Any] | None = None
+
+
+def save_model(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model; the file is complete or absent, never half written."""
-    from pathlib import Path  # noqa: PLC0415  # only saving needs it, and it is not cheap to import
+    from pathlib import Path  # noqa: PLC0415  # only saving needs it
 
-    from safetydrift.formats.files import complete_or_absent  # noqa: PLC0415
+    from safetydrift.formats.files import complete_or_absent  # noqa: PLC0415  # as above
 
-    body = json.dumps(_definition(model), separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
-    header = json.dumps({"format": MODEL_FORMAT, "sha256": sha256(body).hexdigest()}).encode()
+    body = json.encode(
+        _File(
+            space=model.space.definition(),
+            space_identity=model.space.identity,
+            catalogue=model.catalogue.definition(),
+            notion=model.notion,
+            row_of=model.row_of,
+            rows=model.rows,
+            tables={category: Table.of(table) for category, table in model.tables.items()},
+            policy=model.policy,
+            settings=dict(model.settings),
+            provenance=dict(model.provenance),
+            risk_score=model.risk_score,
+            categories=model.categories,
+            evidence=None if model.evidence is None else list(model.evidence),
+        )
+    )
+    header = json.encode(_Header(MODEL_FORMAT, sha256(body).hexdigest()))
     with complete_or_absent(Path(path)) as file:
         file.write(header + b"\n" + body + b"\n")
 
 
-def load_model(path: str | PathLike[str] = DEFAULT_MODEL, *, space: StateSpace | None = None) -> Model:
+def load_model(path: str | os.PathLike[str] = DEFAULT_MODEL, *, space: StateSpace | None = None) -> Model:
     """Read a model; ``"default"`` is the one that comes with SafetyDrift.
 
     Parameters
@@ -72,11 +110,11 @@ def load_model(path: str | PathLike[str] = DEFAULT_MODEL, *, space: StateSpace |
     if len(data) > MAX_MODEL_BYTES:
         raise ModelFileError(f"{name}: larger than {MAX_MODEL_BYTES} bytes, which no model of ours is")
     try:
-        model = _build(_body(data))
+        model = _model(json.decode(_body(data), type=_File))
     except SafetyDriftError as error:
         raise ModelFileError(f"{name}: {error}") from error
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
-        raise ModelFileError(f"{name}: a part is missing or of the wrong shape: {error!r}") from error
+        raise ModelFileError(f"{name}: a part is missing or of the wrong shape: {error}") from error
     if space is not None and space.identity != model.space.identity:
         raise SpaceMismatchError(
             f"{name}: fitted on space {model.space.name!r} ({model.space.identity}), "
@@ -91,7 +129,7 @@ def is_model_file(path: str) -> bool:
         return True
     try:
         with open(path, "rb") as file:  # noqa: PTH123
-            return file.read(64).startswith(b'{"format": "safetydrift.model/')
+            return _FAMILY.encode() in file.read(64)
     except OSError:
         return False
 
@@ -102,92 +140,55 @@ def shipped_model() -> str:
     return join(dirname(dirname(__file__)), "models", "default.json")  # noqa: PTH118, PTH120
 
 
-def _body(data: bytes) -> Any:
+def _body(data: bytes) -> bytes:
     header_line, _, rest = data.partition(b"\n")
     try:
-        header = json.loads(header_line)
-    except (ValueError, RecursionError):
-        header = None
-    if not isinstance(header, dict) or not str(header.get("format", "")).startswith("safetydrift.model/"):
+        header = json.decode(header_line, type=_Header)
+    except ValueError:
+        header = _Header("")
+    if not header.format.startswith(_FAMILY):
         raise ModelFileError("not a SafetyDrift model file")
-    if header["format"] not in _READABLE:
+    if header.format != MODEL_FORMAT:
         raise ModelFileError(
-            f"format {header['format']!r} is not supported; this version reads {MODEL_FORMAT!r}"
+            f"format {header.format!r} is not supported; this version reads {MODEL_FORMAT!r}: fit the model again "
+            "(safetydrift fit)"
         )
     body = rest.removesuffix(b"\n")
     digest = sha256(body).hexdigest()
-    if digest != header.get("sha256"):
+    if digest != header.sha256:
         raise ModelFileError(
-            f"damaged: its content has digest {digest[:12]}, its header says {str(header.get('sha256'))[:12]}"
+            f"damaged: its content has digest {digest[:12]}, its header says {header.sha256[:12]}"
         )
-    return json.loads(body)
+    return body
 
 
-def _definition(model: Model) -> dict[str, Any]:
-    from safetydrift.formats.category_part import categories_definition  # noqa: PLC0415  # only saving needs it
-    from safetydrift.formats.hazard_part import hazard_definition  # noqa: PLC0415  # as above
-
-    return {
-        "space": model.space.definition(),
-        "space_identity": model.space.identity,
-        "catalogue": model.catalogue.definition(),
-        "notion": model.notion.value,
-        "row_of": model.row_of,
-        "rows": model.rows,
-        "tables": {category: table_definition(table) for category, table in model.tables.items()},
-        "policy": model.policy.definition(),
-        "settings": dict(model.settings),
-        "provenance": dict(model.provenance),
-        **({} if model.hazard is None else {"hazard": hazard_definition(model.hazard)}),
-        **({} if model.categories is None else {"categories": categories_definition(model.categories)}),
-        **({} if model.evidence is None else {"evidence": model.evidence}),
-    }
-
-
-def _build(definition: Any) -> Model:
-    space = StateSpace.from_definition(definition["space"])
-    if space.identity != definition["space_identity"]:
+def _model(file: _File) -> Model:
+    space = StateSpace.from_definition(file.space)
+    if space.identity != file.space_identity:
         raise ModelFileError("its state space is not the one its identity names")
-    rows, row_of = definition["rows"], definition["row_of"]
-    if not isinstance(rows, list) or not all(isinstance(row, str) for row in rows):
-        raise ModelFileError("its rows are not a list of names")
-    if len(row_of) != space.n_states or not all(type(row) is int and 0 <= row < len(rows) for row in row_of):
+    n_rows = len(file.rows)
+    if len(file.row_of) != space.n_states or not all(0 <= row < n_rows for row in file.row_of):
         raise ModelFileError("its rows do not fit its state space")
-    tables = {category: read_table(part, len(rows)) for category, part in definition["tables"].items()}
+    tables = {category: table.read(n_rows) for category, table in file.tables.items()}
     if len({len(table.within) for table in tables.values()}) != 1 or AGGREGATE not in tables:
         raise ModelFileError("its tables lack the aggregate or differ in horizon")
-    UnknownOnset(definition["settings"]["unknown_onset"])
-    if "calibration" in definition["provenance"]:
-        from safetydrift.monitor.guarantee import promises_of  # noqa: PLC0415  # most models promise nothing
-
-        promises_of(definition["provenance"])
+    UnknownOnset(file.settings["unknown_onset"])
+    promises_of(file.provenance)
+    if file.categories is not None:
+        check_categories(file.categories, tables)
+    if file.risk_score is not None:
+        check_risk_score(file.risk_score, space, len(tables[AGGREGATE].within) - 1)
     return Model(
         space=space,
-        catalogue=Catalogue.from_definition(definition["catalogue"]),
-        notion=Notion(definition["notion"]),
-        row_of=tuple(row_of),
-        rows=tuple(rows),
+        catalogue=Catalogue.from_definition(file.catalogue),
+        notion=file.notion,
+        row_of=file.row_of,
+        rows=file.rows,
         tables=tables,
-        policy=Policy.from_definition(definition["policy"]),
-        settings=definition["settings"],
-        provenance=dict(definition["provenance"]),
-        hazard=_hazard(definition.get("hazard"), space, len(tables[AGGREGATE].within) - 1),
-        evidence=definition.get("evidence"),
-        categories=_categories(definition.get("categories"), tables),
+        policy=file.policy,
+        settings=file.settings,
+        provenance=file.provenance,
+        risk_score=file.risk_score,
+        evidence=file.evidence,
+        categories=file.categories,
     )
-
-
-def _categories(part: Any, tables: Mapping[str, object]) -> Categories | None:
-    if part is None:
-        return None
-    from safetydrift.formats.category_part import read_categories  # noqa: PLC0415  # not every model has them
-
-    return read_categories(part, tables)
-
-
-def _hazard(part: Any, space: StateSpace, max_horizon: int) -> Hazard | None:
-    if part is None:
-        return None
-    from safetydrift.formats.hazard_part import read_hazard  # noqa: PLC0415  # not every model has one
-
-    return read_hazard(part, space, max_horizon)

@@ -53,6 +53,8 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
         How long it took, in seconds, without the time a person was waited for.
     key, call_id
         Whose call it was.
+    digest
+        Which call it was: another one under the same identifier has another digest.
     """
 
     intervention: Intervention
@@ -70,6 +72,7 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
     latency: float = 0.0
     key: str = ""
     call_id: str = ""
+    digest: str = ""
 
     @property
     def allowed(self) -> bool:
@@ -86,7 +89,17 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
         """Whether a person has to agree before the call is made."""
         return self.intervention is Intervention.ASK
 
-    def kept(self) -> Decision:
+    @property
+    def plain(self) -> bool:
+        """Whether the call goes ahead and there is nothing to say about it but what was found."""
+        return (
+            self.intervention is _ALLOW
+            and self.would_be is None
+            and self.verdict is not None
+            and not (self.reason or self.explanation or self.alternative or self.error or self.answered_by)
+        )
+
+    def stored(self) -> Decision:
         """Return what is remembered of it, and given again to the same call.
 
         Texts are of bounded length; the finding stays with what a person has yet to decide.

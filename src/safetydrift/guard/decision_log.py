@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, Self
 
     from safetydrift.guard.decision import Decision
-    from safetydrift.guard.guard import Guard
+    from safetydrift.guard.redacting import Redactor
     from safetydrift.monitor.session import TrajectoryState
     from safetydrift.trace import ToolCall
 
@@ -99,9 +99,23 @@ class DecisionLog:
         register(self._at_exit)
 
     def decision(
-        self, decision: Decision, call: ToolCall | None, position: TrajectoryState | None, guard: Guard
+        self,
+        decision: Decision,
+        call: ToolCall | None,
+        position: TrajectoryState | None,
+        policy: str,
+        redactor: Redactor,
     ) -> None:
         """Record a decision; on its return it is written, or waits as the class says.
+
+        Parameters
+        ----------
+        call, position
+            What it is about and where the run stood; None for a person's answer.
+        policy
+            The name of the policy in force.
+        redactor
+            Takes secrets out of arguments.
 
         Raises
         ------
@@ -110,12 +124,12 @@ class DecisionLog:
         """
         at_once = decision.intervention is not Intervention.ALLOW or decision.would_be is not None
         if at_once or self.arguments or call is None or position is None or not _says_no_more(decision):
-            record = self._record(decision, call, position, guard)
+            record = self._record(decision, call, position, policy, redactor)
             record["at"] = time()
             self._add(record, at_once=at_once)
         else:
             # Nothing of this can change any more, so that it need not be written out before it is flushed.
-            plain = (time(), decision, call.name, position, guard.policy_name)
+            plain = (time(), decision, call.name, position, policy)
             self._add(plain, at_once=False)
 
     def event(self, what: str, *, key: str = "", call_id: str = "", detail: str = "") -> None:
@@ -152,7 +166,12 @@ class DecisionLog:
     # -- records ------------------------------------------------------------------------------------------
 
     def _record(
-        self, decision: Decision, call: ToolCall | None, position: TrajectoryState | None, guard: Guard
+        self,
+        decision: Decision,
+        call: ToolCall | None,
+        position: TrajectoryState | None,
+        policy: str,
+        redactor: Redactor,
     ) -> dict[str, Any]:
         verdict = decision.verdict
         record: dict[str, Any] = {
@@ -161,13 +180,13 @@ class DecisionLog:
             "call_id": decision.call_id,
             "intervention": decision.intervention.value,
             "rule": decision.rule,
-            "policy": guard.policy_name,
+            "policy": policy,
             "latency": decision.latency,
         }
         if call is not None:
             record["tool"] = call.name
             if self.arguments:
-                record["arguments"] = guard.redactor.arguments(call.args, MAX_ARGUMENTS)
+                record["arguments"] = redactor.arguments(call.args, MAX_ARGUMENTS)
         if position is not None:
             record["state"], record["steps"] = position.state, position.steps
             record["category"] = position.category

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from os import urandom
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from safetydrift.errors import SafetyDriftError
 from safetydrift.guard.decision import Decision
+from safetydrift.guard.session import OPEN, REFUSED, Given
 from safetydrift.monitor.verdict import Intervention
 
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ _MAX_SAID = 500
 
 
 class Failures:
-    """The decisions about calls that could not be judged, by run, call id and digest of the call.
+    """The decisions about calls that could not be judged, by run and call id.
 
     The same call asked about again gets the same answer, even if it could be judged by then.
 
@@ -28,37 +30,39 @@ class Failures:
         Takes secrets out of what is said.
     """
 
-    __slots__ = ("_decisions", "_redactor")
+    __slots__ = ("_given", "_redactor")
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
-        self._decisions: dict[tuple[str, str, str], Decision] = {}
+        self._given: dict[tuple[str, str], Given] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._decisions)
+        return bool(self._given)
 
-    def before(self, key: str, call_id: str, digest: str) -> Decision | None:
-        """Return the decision that was made about a call before, if it could not be judged then."""
-        return self._decisions.get((key, call_id, digest))
+    def given(self, key: str, call_id: str) -> Given | None:
+        """Return the answer to a call that could not be judged; None if it could."""
+        return self._given.get((key, call_id))
 
-    def last(self, key: str, call_id: str) -> tuple[str, Decision] | None:
-        """Return the last decision under a call id, and the digest of its call."""
-        for (its_key, its_id, digest), decision in reversed(self._decisions.items()):
-            if (its_key, its_id) == (key, call_id):
-                return digest, decision
-        return None
+    def remember(self, given: Given) -> None:
+        """Remember an answer; the oldest is forgotten when there are too many."""
+        if len(self._given) >= _MAX_REMEMBERED:
+            self._given.pop(next(iter(self._given)), None)
+        self._given[given.decision.key, given.decision.call_id] = given
 
-    def keep(self, decision: Decision, digest: str) -> None:
-        """Remember a decision; the oldest is forgotten when there are too many."""
-        if decision.call_id:
-            if len(self._decisions) >= _MAX_REMEMBERED:
-                self._decisions.pop(next(iter(self._decisions)), None)
-            self._decisions[decision.key, decision.call_id, digest] = decision
+    def settle(self, key: str, call_id: str) -> None:
+        """Take note that a call was made, or was not: what is proposed under its id from now on is another one."""
+        self._given.pop((key, call_id), None)
 
     def decide(  # noqa: PLR0917  # what is known of the call
         self, policy: GuardPolicy, key: str, call_id: str, digest: str, problem: BaseException, started: float
     ) -> Decision:
-        """Return, and remember, the decision about a call whose judgement ended in an error."""
+        """Return, and remember, the decision about a call whose judgement ended in an error.
+
+        Parameters
+        ----------
+        call_id
+            One is made up if it is empty, so that a person's answer finds the call.
+        """
         outcome, rule = policy.outcome_of(problem)
         error = self._told(problem)
         would_be = None
@@ -73,9 +77,10 @@ class Failures:
             would_be=would_be,
             latency=perf_counter() - started,
             key=key,
-            call_id=call_id,
+            call_id=call_id or f"unjudged-{urandom(8).hex()}",
+            digest=digest,
         )
-        self.keep(decision, digest)
+        self.remember(Given(decision, REFUSED if decision.refused else OPEN))
         return decision
 
     def _told(self, problem: BaseException) -> str:

@@ -8,35 +8,35 @@ says so in as many words.
 
 from __future__ import annotations
 
-from time import perf_counter
+from os import PathLike, urandom
+from time import perf_counter, time
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from safetydrift.errors import LostStateError, SafetyDriftError
+from safetydrift.guard.access import MAX_ATTEMPTS, SessionAccess
 from safetydrift.guard.asking import MAX_SHOWN, Answer, Question, answered
 from safetydrift.guard.asynchronous import AsyncGuard
-from safetydrift.guard.decision import Decision
 from safetydrift.guard.default_policy import default_policy
 from safetydrift.guard.failing import Failures, said
 from safetydrift.guard.judging import Judging, after_asking, answer_of, on_the_same_task
-from safetydrift.guard.keeping import MAX_ATTEMPTS, Keeper
-from safetydrift.guard.opening import opened_log, opened_policy, opened_store, opened_telemetry
 from safetydrift.guard.policy import GuardPolicy
+from safetydrift.guard.recording import Recorder
 from safetydrift.guard.redacting import Redactor
-from safetydrift.guard.session import CONFIRMED, REFUSED, RELEASED, Given
+from safetydrift.guard.session import CONFIRMED, OPEN, RELEASED, Given
 from safetydrift.guard.stores.memory import MemoryStore
-from safetydrift.guard.values import as_text, call_digest, plain_call
+from safetydrift.guard.values import as_text, call_digest, plain_call, result_digest
 from safetydrift.monitor.foresight import monitor_for
 from safetydrift.monitor.verdict import Intervention
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from os import PathLike
     from pathlib import Path
     from typing import Any, Self
 
     from safetydrift.effects.labeler import Labeler
+    from safetydrift.guard.decision import Decision
     from safetydrift.guard.decision_log import DecisionLog
     from safetydrift.guard.policy_file import WatchedPolicy
     from safetydrift.guard.session import Session
@@ -102,16 +102,14 @@ class Guard(AsyncGuard):
         telemetry: Telemetry | None = None,
     ) -> None:
         self.monitor: LookupMonitor = monitor_for(model, None, labeler)
-        self.model_identity = f"{model.space.identity}/{model.notion.value}/{'+' if model.hazard else '-'}"
         self.store: Store = MemoryStore() if store is None else store
-        self.store.bind(self.model_identity, model.space)
-        self.log = log
+        self.store.bind(model.identity, model.space)
         self.approver = approver
-        self.telemetry, self._telemetry_failed = telemetry, False
         self.tools: set[str] = set(tools)
         self.redactor = Redactor(self.monitor.labeler.scan)
-        self._keeper = Keeper(self.store)
-        self._judging = Judging(self.monitor, self.redactor)
+        self.recorder = Recorder(log, telemetry, self.redactor, model.identity)
+        self._sessions = SessionAccess(self.store, self.monitor.require)
+        self._judging = Judging(self.monitor, self.redactor, int.from_bytes(urandom(6)))
         self._failures = Failures(self.redactor)
         self._watched: WatchedPolicy | None = None
         self._policy: GuardPolicy
@@ -122,13 +120,13 @@ class Guard(AsyncGuard):
             self._watched = policy
             self._policy = policy.current(self._usable)
             self._usable(self._policy)
-        self._tell_of_openings()
+        self._warn_if_open()
 
     @classmethod
     def load(
         cls,
         model: str | PathLike[str] = "default",
-        policy: GuardPolicy | str | PathLike[str] | None = None,
+        policy: GuardPolicy | WatchedPolicy | str | PathLike[str] | None = None,
         store: Store | str | PathLike[str] | None = None,
         *,
         log: DecisionLog | str | PathLike[str] | None = None,
@@ -169,15 +167,31 @@ class Guard(AsyncGuard):
             from safetydrift.formats.config_file import load_config  # noqa: PLC0415  # reads TOML
 
             labeler = load_config(config).labeler(loaded.catalogue)
+        if isinstance(policy, str | PathLike):
+            from safetydrift.guard.policy_file import WatchedPolicy  # noqa: PLC0415  # a policy in code needs no file
+
+            policy = WatchedPolicy(policy)
+        if isinstance(store, str | PathLike):
+            from safetydrift.guard.stores.sqlite import SQLiteStore  # noqa: PLC0415  # not every run is stored
+
+            store = SQLiteStore(store)
+        if isinstance(log, str | PathLike):
+            from safetydrift.guard.decision_log import DecisionLog  # noqa: PLC0415  # not every guard has one
+
+            log = DecisionLog(log)
+        if telemetry is True:
+            from safetydrift.guard.telemetry import Telemetry  # noqa: PLC0415  # an extra
+
+            telemetry = Telemetry()
         return cls(
             loaded,
-            opened_policy(policy),
-            opened_store(store),
-            log=opened_log(log),
+            policy,
+            store,
+            log=log,
             approver=approver,
             labeler=labeler,
             tools=tools,
-            telemetry=opened_telemetry(telemetry),
+            telemetry=telemetry or None,
         )
 
     @staticmethod
@@ -213,7 +227,7 @@ class Guard(AsyncGuard):
         key
             Its name, for all later calls.
         task
-            What the user asked for, in his words. Without it nobody can be said to have named a value; a part of
+            What the user asked for, in their words. Without it nobody can be said to have named a value; a part of
             another run is then taken to work on the task of the whole.
         category
             The kind of task, if the model knows kinds.
@@ -233,9 +247,9 @@ class Guard(AsyncGuard):
 
         def start() -> TrajectoryState:
             begun = self.monitor.start(category, task, pipeline)
-            return begun if task or not parent else on_the_same_task(begun, self._keeper.read(parent)[0])
+            return begun if task or not parent else on_the_same_task(begun, self._sessions.read(parent)[0])
 
-        self._keeper.open(key, parent, start)
+        self._sessions.open(key, parent, start)
 
     def hear(self, key: str, text: str) -> None:
         """Take note of what the user says during a run.
@@ -249,11 +263,11 @@ class Guard(AsyncGuard):
         def hear(session: Session) -> None:
             session.position = self.monitor.hear(session.position, text)
 
-        self._keeper.change((key,), hear)
+        self._sessions.change((key,), hear)
 
     def end(self, key: str) -> None:
         """Forget a run."""
-        self._keeper.forget(key)
+        self._sessions.forget(key)
 
     def quiet(self, key: str) -> None:
         """Take note that no call of a run is under way any more, for instance because the user is speaking again.
@@ -267,26 +281,20 @@ class Guard(AsyncGuard):
         """
 
         def quiet(session: Session) -> None:
-            for call_id, pending in list(session.reserved.items()):
-                del session.reserved[call_id]
-                given = session.answers.get(call_id)
-                if given is not None and given.decision.asks:
-                    session.settle(call_id, RELEASED)
-                else:
-                    self._judging.advance(session, pending, None, None)
-                    session.settle(call_id, CONFIRMED)
+            for call_id in list(session.reserved):
+                self._judging.settle_without(session, call_id)
 
-        self._keeper.change((key,), quiet)
+        self._sessions.change((key,), quiet)
 
-    def standing(self, key: str) -> tuple[TrajectoryState, Verdict]:
-        """Return where a run stands, calls under way included, and the finding about it.
+    def current(self, key: str) -> tuple[TrajectoryState, Verdict]:
+        """Return the current state of a run, calls under way included, and the finding about it.
 
         Raises
         ------
         LostStateError, SnapshotError, StoreError
             If the state is not there or cannot be read.
         """
-        session, _ = self._keeper.read(key)
+        session, _ = self._sessions.read(key)
         position = self._judging.joined(session)
         return position, self.monitor.verdict(position)
 
@@ -305,23 +313,30 @@ class Guard(AsyncGuard):
         call
             The call as proposed.
         call_id
-            Its identifier: the same call under the same one gets the same answer, always. One is made up if it is
-            empty; the decision holds it.
+            Its identifier: until it is confirmed or released, the same call under the same one gets the same answer; a
+            person's yes holds for as long as the policy says. One is made up if it is empty; the decision holds it.
         """
-        decision, call_id = self._propose(key, call, call_id)
+        decision = self._propose(key, call, call_id)
         if decision.asks and self.approver is not None:
-            question = self._question(key, call_id, call, decision)
-            said = answered(self.approver, question, self.policy.ask_timeout)
-            return self._answered(key, call_id, said)
+            answer = answered(self.approver, self._question(call, decision), self.policy.ask_timeout)
+            return self._answered(key, decision.call_id, answer, decision.digest)
         return decision
 
-    def answer(self, key: str, call_id: str, approved: bool | None, by: str = "") -> Decision:
+    def answer(
+        self, key: str, call_id: str, approved: bool | None, by: str = "", *, digest: str = ""
+    ) -> Decision:
         """Report what a person said about a call that `propose` answered with ASK; None if nobody answered.
 
         The first answer counts; after that, and for calls that were not asked about, the answer given before is
         returned. Nothing that goes wrong raises.
+
+        Parameters
+        ----------
+        digest
+            Which call the person was shown (`Decision.digest`). The answer to one that another call has replaced since,
+            under the same identifier, is passed over; without a digest, a yes is where that has happened.
         """
-        return self._answered(key, call_id, Answer(approved, by))
+        return self._answered(key, call_id, Answer(approved, by), digest)
 
     def confirm(
         self,
@@ -350,27 +365,28 @@ class Guard(AsyncGuard):
         -------
         Verdict or None
             The finding about where the run stands now; None if nothing could be recorded. A result that comes
-            twice counts once.
+            twice counts once; another one under the same identifier is read as well.
         """
         try:
             return self._confirm(key, call_id, result, error, call)
         except Exception as problem:  # noqa: BLE001  # a result must not break the agent's loop
             why = f"the result of call {call_id[:80]!r} could not be recorded: {said(problem)}"
-            self._event("doubt", key, call_id, self._keeper.doubt(key, why))
+            self.recorder.event("doubt", key, call_id, self._sessions.doubt(key, why))
             return None
 
     def release(self, key: str, call_id: str) -> None:
         """Record that a call was not made after all. Nothing raises."""
 
         def release(session: Session) -> None:
-            for one in (call_id, _rolled(key, call_id)):
-                session.reserved.pop(one, None)
-            session.settle(call_id, RELEASED)
+            session.reserved.pop(_name_in(session, key, call_id), None)
+            if session.key == key:
+                session.settle(call_id, RELEASED)
 
+        self._failures.settle(key, call_id)
         try:
-            self._keeper.change(self._keeper.lineage(key), release)
+            self._sessions.change(self._sessions.lineage(key), release)
         except Exception as problem:  # noqa: BLE001  # the reservation stays, which is the cautious side
-            self._event("not released", key, call_id, said(problem))
+            self.recorder.event("not released", key, call_id, said(problem))
 
     # -- tools --------------------------------------------------------------------------------------------
 
@@ -406,7 +422,7 @@ class Guard(AsyncGuard):
 
         return Running(self, key, task, options)
 
-    # -- policy and housekeeping --------------------------------------------------------------------------
+    # -- the policy ---------------------------------------------------------------------------------------
 
     @property
     def policy(self) -> GuardPolicy:
@@ -414,27 +430,36 @@ class Guard(AsyncGuard):
         if self._watched is not None:
             fresh = self._watched.current(self._usable)
             if fresh is not self._policy:
-                self._policy = fresh
-                self._event("policy", detail=f"{fresh.name!r} is in force")
-                self._tell_of_openings()
+                self._adopt(fresh)
         return self._policy
 
     @policy.setter
     def policy(self, policy: GuardPolicy) -> None:
-        policy.check(self.monitor.model.space)
-        self._policy, self._watched = policy, None
-        self._event("policy", detail=f"{policy.name!r} is in force")
-        self._tell_of_openings()
+        self._usable(policy)
+        self._watched = None
+        self._adopt(policy)
 
-    @property
-    def policy_name(self) -> str:
-        """What the policy in force is called."""
-        return self._policy.name
+    def _adopt(self, policy: GuardPolicy) -> None:
+        self._policy = policy
+        self.recorder.event("policy", detail=f"{policy.name!r} is in force")
+        self._warn_if_open()
+
+    def _usable(self, policy: GuardPolicy) -> None:
+        policy.check(self.monitor.model.space)
+
+    def _warn_if_open(self) -> None:
+        names = self._policy.opens_on_failure
+        if names:
+            from warnings import warn  # noqa: PLC0415  # seldom
+
+            what = f"the guard fails open: calls that it cannot judge are allowed by {', '.join(names)}"
+            self.recorder.event("fails open", detail=what)
+            warn(what, RuntimeWarning, stacklevel=3)
 
     def close(self) -> None:
         """Write out the decision log and let go of the store."""
-        if self.log is not None:
-            self.log.close()
+        if self.recorder.log is not None:
+            self.recorder.log.close()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -445,7 +470,7 @@ class Guard(AsyncGuard):
 
     # -- deciding -----------------------------------------------------------------------------------------
 
-    def _propose(self, key: str, call: ToolCall, call_id: str) -> tuple[Decision, str]:
+    def _propose(self, key: str, call: ToolCall, call_id: str) -> Decision:
         started = perf_counter()
         digest = ""
         position: TrajectoryState | None = None
@@ -453,48 +478,49 @@ class Guard(AsyncGuard):
             policy = self.policy
             call = plain_call(call)
             digest = call_digest(call)
-            failed = self._failures.before(key, call_id, digest) if self._failures else None
-            if failed is not None:
-                return replace(failed, repeated=True), call_id
+            failed = self._failures.given(key, call_id) if self._failures else None
+            if failed is not None and failed.answers(digest, time(), policy.approval_lasts):
+                return replace(failed.decision, repeated=True)
             decision, position = self._judged(key, call, call_id, digest, policy, started)
         except Exception as problem:  # noqa: BLE001  # whatever it is, the policy says what becomes of the call
             decision = self._failures.decide(self._policy, key, call_id, digest, problem, started)
-        if not decision.repeated:
-            decision = self._recorded(decision, call, position)
-        return decision, decision.call_id
+        return decision if decision.repeated else self._recorded(decision, call, position)
 
     def _judged(  # noqa: PLR0917  # what is known of the call
         self, key: str, call: ToolCall, call_id: str, digest: str, policy: GuardPolicy, started: float
     ) -> tuple[Decision, TrajectoryState]:
-        keeper, judging = self._keeper, self._judging
-        line = keeper.lineage(key)
-        with keeper.locked(line):
+        sessions, judging, names = self._sessions, self._judging, [""]
+        line = sessions.lineage(key)
+        with sessions.locked(line):
             for _ in range(MAX_ATTEMPTS):
-                read = keeper.trusted(line)
+                read = sessions.trusted(line)
                 session = read[0][0]
-                call_id = call_id or f"#{session.proposals + 1}"
-                given = session.answers.get(call_id)
-                if given is not None and given.digest == digest:
-                    return replace(given.decision, repeated=True), session.position
-                names = [call_id if one.key == key else _rolled(key, call_id) for one, _ in read]
+                name = call_id or session.unused_id()
+                given = session.answers.get(name)
+                if given is not None and given.answers(digest, time(), policy.approval_lasts):
+                    return replace(given.decision.stored(), repeated=True), session.position
+                for (one, _), stale in zip(read, names, strict=False):
+                    one.reserved.pop(stale, None)  # of an attempt that was not stored, under a name now taken
+                names = [_name_in(one, key, name) for one, _ in read]
                 judged = [
-                    judging.judge(one, call, name, policy) for (one, _), name in zip(read, names, strict=True)
+                    judging.judge(one, call, within, policy)
+                    for (one, _), within in zip(read, names, strict=True)
                 ]
-                decision = judging.decide(judged, call, policy, self.tools, started, key, call_id)
+                decision = judging.decide(judged, call, policy, self.tools, started, key, name, digest)
                 if decision.latency > policy.timeout:
                     raise TimeoutError(
                         f"the decision took longer than the {policy.timeout} s that it may take"
                     )
-                for (one, _), name, judgement in zip(read, names, judged, strict=True):
+                for (one, _), within, judgement in zip(read, names, judged, strict=True):
                     if decision.refused:
-                        one.reserved.pop(name, None)  # of another call under the same id
+                        one.reserved.pop(within, None)  # of another call under the same id
                     else:
-                        judging.reserve(one, name, judgement.pending)
+                        judging.reserve(one, within, judgement.pending)
                 session.proposals += 1
-                session.remember(call_id, answer_of(decision, digest))
-                if keeper.all_kept(read):
+                session.remember(name, answer_of(decision, call.name, given))
+                if sessions.stored(read):
                     return decision, judged[0].position
-        raise keeper.crowded(key)
+        raise sessions.crowded(key)
 
     def _confirm(
         self, key: str, call_id: str, result: object, error: object, call: ToolCall | None
@@ -502,90 +528,92 @@ class Guard(AsyncGuard):
         text = None if result is None else as_text(result)
         failure = None if error is None else as_text(error)
         call = None if call is None else plain_call(call)
-        keeper, judging = self._keeper, self._judging
-        line = keeper.lineage(key)
-        with keeper.locked(line):
-            read = keeper.read(key)
+        digest, sessions, judging = result_digest(text, failure), self._sessions, self._judging
+        if self._failures:
+            self._failures.settle(key, call_id)
+        line = sessions.lineage(key)
+        with sessions.locked(line):
+            read = sessions.read(key)
             given = read[0].answers.get(call_id)
-            if given is not None and given.status == CONFIRMED:
+            if given is not None and given.status == CONFIRMED and given.result == digest:
                 return self.monitor.verdict(read[0].position)
-            unexpected = given is None or given.status == REFUSED
+            unexpected = given is None or given.status != OPEN
 
             found: Verdict | None = None
 
             def confirm(one: Session) -> None:
                 nonlocal found
-                mine = one.key == key
-                pending = one.reserved.pop(call_id if mine else _rolled(key, call_id), None)
-                if mine or unexpected or pending is not None:
-                    pending = pending or judging.unexpected(one, call)
-                    found = judging.advance(one, pending, text, failure)
-                if mine and given is None:
-                    nothing = Decision(Intervention.ALLOW, rule="never proposed", key=key, call_id=call_id)
-                    one.remember(call_id, Given("", nothing, CONFIRMED))
-                if mine:
-                    one.settle(call_id, CONFIRMED)
+                reserved = one.reserved.pop(_name_in(one, key, call_id), None)
+                if reserved is not None:
+                    found = judging.advance(one, reserved.pending, text, failure)
+                elif unexpected or one.key == key:
+                    found = judging.advance(one, judging.unexpected(one, call, given), text, failure)
+                if one.key == key:
+                    one.confirm(call_id, digest, "" if call is None else call.name)
 
             for one in line[:0:-1]:  # the part last: once it says so, all of them have it
-                keeper.kept(one, confirm)
-            keeper.kept(key, confirm, read)
+                sessions.changed(one, confirm)
+            sessions.changed(key, confirm, read)
         if unexpected:
-            self._event("made without being allowed", key, call_id)
+            self.recorder.event("made without being allowed", key, call_id)
         return found
 
-    def _answered(self, key: str, call_id: str, answer: Answer) -> Decision:
+    def _answered(self, key: str, call_id: str, answer: Answer, digest: str = "") -> Decision:
         """Make the decision final that waited for a person."""
-        approved = answer.approved
-        outcome = Intervention.ALLOW if approved else Intervention.BLOCK
-        if approved is None:
-            outcome = self._policy.on_unanswered
-        by = answer.by or ("nobody" if approved is None else "a person")
-        unjudged = self._failures.last(key, call_id) if self._failures else None
+        unjudged = self._failures.given(key, call_id) if self._failures else None
         if unjudged is not None:
-            digest, decision = unjudged
-            if not decision.asks:
-                return replace(decision, repeated=True)
-            decision = after_asking(decision, outcome, approved, by)
-            self._failures.keep(decision, digest)
-            return self._recorded(decision)
-        final: list[Decision] = []
+            decision = self._final(unjudged, answer, digest)
+            if not decision.repeated:
+                self._failures.remember(replace(answer_of(decision, unjudged.tool), answered_at=time()))
+            return self._told(decision)
+        settled: list[Decision] = []
 
         def settle(session: Session) -> None:
             given = session.answers.get(call_id)
             if given is None:
                 raise LostStateError(key)
-            final.clear()
-            if not given.decision.asks:
-                final.append(replace(given.decision, repeated=True))
-                return
-            final.append(after_asking(given.decision, outcome, approved, by))
-            session.remember(call_id, answer_of(final[0], given.digest))
-            if final[0].refused:
+            settled[:] = [self._final(given, answer, digest)]
+            if not settled[0].repeated:
+                session.remember(call_id, replace(answer_of(settled[0], given.tool), answered_at=time()))
+            if settled[0].refused:
                 session.reserved.pop(call_id, None)
 
         try:
-            line = self._keeper.lineage(key)
-            self._keeper.change(line[:1], settle)
-            if final[0].refused:
-                self._keeper.change(line[1:], lambda one: _drop(one, _rolled(key, call_id)))
-        except Exception as problem:  # noqa: BLE001  # a yes that cannot be kept is no yes
-            failed = self._failures.decide(self._policy, key, call_id, "", problem, perf_counter())
-            return self._recorded(failed)
-        return final[0] if final[0].repeated else self._recorded(final[0])
+            line = self._sessions.lineage(key)
+            self._sessions.change(line[:1], settle)
+            if settled[0].refused:
+                self._sessions.change(line[1:], lambda one: _drop(one, key, call_id))
+        except Exception as problem:  # noqa: BLE001  # a yes that cannot be stored is no yes
+            return self._recorded(
+                self._failures.decide(self._policy, key, call_id, digest, problem, perf_counter())
+            )
+        return self._told(settled[0])
+
+    def _final(self, given: Given, answer: Answer, digest: str) -> Decision:
+        """Return the decision after a person answered; the one before if they meant another call."""
+        decision, approved = given.decision, answer.approved
+        another = digest != decision.digest if digest else given.replaced and bool(approved)
+        if not decision.asks or another:
+            return replace(decision.stored(), repeated=True)
+        outcome = Intervention.ALLOW if approved else Intervention.BLOCK
+        if approved is None:
+            outcome = self._policy.on_unanswered
+        by = answer.by or ("nobody" if approved is None else "a person")
+        return after_asking(decision, outcome, approved, by)
 
     # -- telling ------------------------------------------------------------------------------------------
 
-    def _question(self, key: str, call_id: str, call: ToolCall, decision: Decision) -> Question:
+    def _question(self, call: ToolCall, decision: Decision) -> Question:
         try:
-            position, verdict = self.standing(key)
+            position, verdict = self.current(decision.key)
             so_far = self.redactor.text(self.monitor.explain(position, verdict))
         except SafetyDriftError as problem:
             so_far = f"not known ({said(problem)})"
         call = plain_call(call)
         effect = decision.explanation or "what it does could not be judged"
         return Question(
-            key=key,
-            call_id=call_id,
+            key=decision.key,
+            call_id=decision.call_id,
             tool=call.name,
             arguments=self.redactor.arguments(call.args, MAX_SHOWN),
             decision=decision,
@@ -593,33 +621,21 @@ class Guard(AsyncGuard):
             permits=f"this one call of {call.name}, once ({effect})",
         )
 
+    def _told(self, decision: Decision) -> Decision:
+        """Record what a person said; an answer given before was recorded then."""
+        return decision if decision.repeated else self._recorded(decision)
+
     def _recorded(
         self, decision: Decision, call: ToolCall | None = None, position: TrajectoryState | None = None
     ) -> Decision:
-        """Record a decision and tell of it; see `_logged`."""
-        decision = self._logged(decision, call, position)
-        if self.telemetry is not None:
-            try:
-                self.telemetry.decided(decision, call, self)
-            except Exception as problem:  # noqa: BLE001  # whoever looks on has no say
-                if not self._telemetry_failed:  # said once, so that it cannot fill the log
-                    self._event("telemetry failed", decision.key, decision.call_id, said(problem))
-                self._telemetry_failed = True
-        return decision
-
-    def _logged(
-        self, decision: Decision, call: ToolCall | None, position: TrajectoryState | None
-    ) -> Decision:
         """Record a decision; one that cannot be recorded is not given, unless the policy allows what fails."""
-        if self.log is None:
-            return decision
         try:
-            self.log.decision(decision, call, position, self)
+            self.recorder.decided(decision, call, position, self._policy.name)
         except Exception as problem:  # noqa: BLE001  # a full disk, for one
             if decision.refused or self._policy.on_error is Intervention.ALLOW:
                 return decision
             failed = self._failures.decide(
-                self._policy, decision.key, decision.call_id, "", problem, perf_counter()
+                self._policy, decision.key, decision.call_id, decision.digest, problem, perf_counter()
             )
             self._withdraw(decision, failed)
             return failed
@@ -630,42 +646,21 @@ class Guard(AsyncGuard):
         key, call_id = decision.key, decision.call_id
 
         def withdraw(session: Session) -> None:
+            _drop(session, key, call_id)
             given = session.answers.get(call_id)
-            if session.key != key:
-                _drop(session, _rolled(key, call_id))
-            elif given is not None:
-                _drop(session, call_id)
-                session.remember(call_id, answer_of(failed, given.digest))
+            if session.key == key and given is not None:
+                session.remember(call_id, answer_of(failed, given.tool))
 
         try:
-            self._keeper.change(self._keeper.lineage(key), withdraw)
+            self._sessions.change(self._sessions.lineage(key), withdraw)
         except Exception:  # noqa: BLE001  # the reservation stays, which is the cautious side
             return
 
-    def _event(self, what: str, key: str = "", call_id: str = "", detail: str = "") -> None:
-        if self.log is not None:
-            from contextlib import suppress  # noqa: PLC0415  # seldom
 
-            with suppress(Exception):
-                self.log.event(what, key=key, call_id=call_id, detail=self.redactor.text(detail))
-
-    def _usable(self, policy: GuardPolicy) -> None:
-        policy.check(self.monitor.model.space)
-
-    def _tell_of_openings(self) -> None:
-        names = self._policy.opens_on_failure
-        if names:
-            from warnings import warn  # noqa: PLC0415  # seldom
-
-            what = f"the guard fails open: calls that it cannot judge are allowed by {', '.join(names)}"
-            self._event("fails open", detail=what)
-            warn(what, RuntimeWarning, stacklevel=3)
+def _name_in(session: Session, key: str, call_id: str) -> str:
+    """Return the name under which a call of a run is reserved: in a run that this one is a part of, it says whose."""
+    return call_id if session.key == key else f"{key}\x1f{call_id}"
 
 
-def _rolled(key: str, call_id: str) -> str:
-    """Return the name under which a call of a part is reserved in the whole."""
-    return f"{key}\x1f{call_id}"
-
-
-def _drop(session: Session, under: str) -> None:
-    session.reserved.pop(under, None)
+def _drop(session: Session, key: str, call_id: str) -> None:
+    session.reserved.pop(_name_in(session, key, call_id), None)

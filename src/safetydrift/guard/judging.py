@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from safetydrift.guard.decision import Decision
 from safetydrift.guard.policy import STRICTNESS, Call, Finding
 from safetydrift.guard.safer import safer_tool
-from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, Given
+from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, RELEASED, Given, Reserved
 from safetydrift.monitor.session import Pending, TrajectoryState
 from safetydrift.monitor.verdict import Intervention, Verdict
 from safetydrift.trace import ToolCall
@@ -73,13 +73,16 @@ class Judging:
         What follows the runs.
     redactor
         Takes secrets out of what is said.
+    guard
+        The number of the guard that judges: results of calls that another one let through are not waited for here.
     """
 
-    __slots__ = ("_redactor", "_space", "monitor")
+    __slots__ = ("_guard", "_redactor", "_space", "monitor")
 
-    def __init__(self, monitor: LookupMonitor, redactor: Redactor) -> None:
+    def __init__(self, monitor: LookupMonitor, redactor: Redactor, guard: int) -> None:
         self.monitor = monitor
         self._redactor = redactor
+        self._guard = guard
         self._space = monitor.model.space
 
     def judge(self, session: Session, call: ToolCall, under: str, policy: GuardPolicy) -> Judgement:
@@ -91,19 +94,28 @@ class Judging:
             The name under which this very call may be reserved already.
         """
         monitor = self.monitor
-        position = self.joined(session, under)
+        position = self.joined(session, under) if session.reserved else session.position
         pending = monitor.read_call(position, call)
         verdict = monitor.foresee(position, pending.move)
-        standing = monitor.verdict(position).probability if policy.asks_standing else nan
-        asked = Call(call.name, position.category, pending.proposal.effect, verdict, standing)
+        current = monitor.verdict(position).probability if policy.asks_current else nan
+        asked = Call(call.name, position.category, pending.proposal.effect, verdict, current)
         return Judgement(policy.decide(asked, monitor.policy, self._space), position, pending, verdict)
 
     def joined(self, session: Session, under: str = "") -> TrajectoryState:
-        """Return where a run stands if every other call that is under way does what it was taken to do."""
+        """Return where a run stands if every other call that is under way does what it was taken to do.
+
+        A call that another guard let through may have come back long ago, and its result been lost with that guard: it
+        counts as content that nobody could read.
+        """
         position = session.position
-        for other, pending in session.reserved.items():
-            if other != under:
-                position = self.monitor.follow(position, pending.move)
+        for other, reserved in session.reserved.items():
+            if other == under:
+                continue
+            given = session.answers.get(other)
+            if reserved.guard == self._guard or (given is not None and given.decision.asks):
+                position = self.monitor.follow(position, reserved.pending.move)
+            else:
+                position = self.monitor.follow_unread(position, reserved.pending)
         return position
 
     def decide(  # noqa: PLR0917  # a decision holds all of it, and copying one costs more than making it
@@ -115,6 +127,7 @@ class Judging:
         started: float,
         key: str,
         call_id: str,
+        digest: str,
     ) -> Decision:
         """Return the decision that the strictest judgement makes.
 
@@ -124,8 +137,8 @@ class Judging:
             Names of the tools at hand.
         started
             When the decision was begun (`time.perf_counter`).
-        key, call_id
-            Whose call it is.
+        key, call_id, digest
+            Whose call it is, and which.
         """
         strictest = judgements[0]
         for other in judgements[1:]:
@@ -155,6 +168,7 @@ class Judging:
             latency=perf_counter() - started,
             key=key,
             call_id=call_id,
+            digest=digest,
         )
 
     def reserve(self, session: Session, under: str, pending: Pending) -> None:
@@ -163,21 +177,44 @@ class Judging:
         reserved.pop(under, None)
         if len(reserved) >= MAX_RESERVED:
             oldest = next(iter(reserved))
-            self.advance(session, reserved.pop(oldest), None, None)
+            session.position = self.monitor.follow_unread(session.position, reserved.pop(oldest).pending)
             session.settle(oldest, CONFIRMED)
-        reserved[under] = pending.kept()
+        reserved[under] = Reserved(pending, self._guard)
 
     def advance(self, session: Session, pending: Pending, result: str | None, error: str | None) -> Verdict:
         """Move a run on by a call that was made, and return the finding about where it stands then."""
         before = session.position
         after = self.monitor.read_result(before, pending, result, error)
-        if after.past is not None and before.past is not None and len(after.past.tools) > MAX_TOOLS:
-            after = replace(after, past=after.past._replace(tools=before.past.tools))
+        if after.facts is not None and before.facts is not None and len(after.facts.tools) > MAX_TOOLS:
+            after = replace(after, facts=replace(after.facts, tools=before.facts.tools))
         session.position = after
         return self.monitor.verdict(after)
 
-    def unexpected(self, session: Session, call: ToolCall | None) -> Pending:
-        """Return the reading of a call that nobody proposed; one that nobody describes is taken for the worst."""
+    def settle_without(self, session: Session, call_id: str) -> None:
+        """Settle a call about whose result nobody said anything: taken for made, if it was allowed."""
+        reserved, given = session.reserved.pop(call_id), session.answers.get(call_id)
+        if given is not None and given.decision.asks:
+            session.settle(call_id, RELEASED)
+            return
+        if reserved.guard == self._guard:
+            self.advance(session, reserved.pending, None, None)
+        else:
+            session.position = self.monitor.follow_unread(session.position, reserved.pending)
+        session.settle(call_id, CONFIRMED)
+
+    def unexpected(self, session: Session, call: ToolCall | None, given: Given | None) -> Pending:
+        """Return the reading of a call that came back though nobody waits for it.
+
+        Parameters
+        ----------
+        call
+            The call, if whoever tells of it says so; without it, one that was made before has only more content, and
+            any other is taken for the worst.
+        given
+            What was answered under its id.
+        """
+        if call is None and given is not None and given.status == CONFIRMED:
+            return self.monitor.read_more(given.tool)
         return self.monitor.read_call(session.position, call or ToolCall("", malformed=""))
 
 
@@ -185,16 +222,28 @@ def on_the_same_task(begun: TrajectoryState, whole: Session) -> TrajectoryState:
     """Return the beginning of a run that is a part of another one and works on the same task."""
     there = whole.position
     if begun.history is not None and there.history is not None:
-        heard = replace(there.history, own=(), foreign=(), instructed=(), sensitive=())
+        heard = replace(there.history, own=(), foreign=(), instructed=(), sensitive=(), unread=False)
         begun = replace(begun, history=heard)
-    if begun.past is not None and there.past is not None:
-        begun = replace(begun, past=begun.past._replace(task_words=there.past.task_words))
+    if begun.facts is not None and there.facts is not None:
+        begun = replace(begun, facts=replace(begun.facts, task_words=there.facts.task_words))
     return begun
 
 
-def answer_of(decision: Decision, digest: str) -> Given:
-    """Return what is remembered of a decision that was just made."""
-    return Given(digest, decision.kept(), REFUSED if decision.refused else OPEN)
+def answer_of(decision: Decision, tool: str, before: Given | None = None) -> Given:
+    """Return what is remembered of a decision that was just made.
+
+    Parameters
+    ----------
+    tool
+        The tool's name.
+    before
+        What was answered under the same id before, perhaps to another call.
+    """
+    status = REFUSED if decision.refused else OPEN
+    stored = decision if decision.plain else decision.stored()
+    if before is None or before.status != OPEN or before.decision.digest == decision.digest:
+        return Given(stored, status, tool)
+    return Given(stored, status, tool, replaced=before.replaced or before.decision.asks)
 
 
 def after_asking(decision: Decision, outcome: Intervention, approved: bool | None, by: str) -> Decision:

@@ -57,6 +57,7 @@ NO_RULE = "no rule holds"
 DEFAULT_ASK_ODDS = 0.5
 DEFAULT_TIMEOUT = 5.0
 DEFAULT_ASK_TIMEOUT = 300.0
+DEFAULT_APPROVAL_LASTS = 3600.0
 
 
 class Call(Struct, frozen=True, gc=False):
@@ -70,7 +71,7 @@ class Call(Struct, frozen=True, gc=False):
         What the call was taken to do as proposed.
     verdict
         The finding about the call as proposed.
-    standing
+    current
         The probability of a violation within the horizon from where the run stands without it; nan where unknown.
     """
 
@@ -78,7 +79,7 @@ class Call(Struct, frozen=True, gc=False):
     category: str
     effect: Effect
     verdict: Verdict
-    standing: float = nan
+    current: float = nan
 
 
 class Finding(Struct, frozen=True, gc=False):
@@ -126,7 +127,7 @@ class Rule(Struct, frozen=True, gc=False):
     proposal
         The probability of a violation within the horizon, the call being its first step, is at least this. What is not
         known counts as 1.
-    standing
+    current
         The same from where the run stands before the call.
     reason
         What the model is told.
@@ -141,7 +142,7 @@ class Rule(Struct, frozen=True, gc=False):
     effects: Mapping[str, str] = field(default_factory=dict)
     risk: str = ""
     proposal: float | None = None
-    standing: float | None = None
+    current: float | None = None
     reason: str = ""
 
     def __post_init__(self) -> None:
@@ -151,7 +152,7 @@ class Rule(Struct, frozen=True, gc=False):
             raise ValueError(f"there is no kind {unknown[0]!r}; there are {', '.join(KINDS)}")
         if self.severity and self.severity not in SEVERITIES:
             raise ValueError(f"there is no severity {self.severity!r}; there are {', '.join(SEVERITIES)}")
-        for threshold in (self.proposal, self.standing):
+        for threshold in (self.proposal, self.current):
             if threshold is not None and not 0.0 <= threshold <= 1.0:
                 raise ValueError(f"a threshold is a probability between 0 and 1, got {threshold}")
 
@@ -183,7 +184,7 @@ class Rule(Struct, frozen=True, gc=False):
         # A comparison with nan is false, so what is not known is never below a threshold.
         return not (
             (self.proposal is not None and call.verdict.probability < self.proposal)
-            or (self.standing is not None and call.standing < self.standing)
+            or (self.current is not None and call.current < self.current)
         )
 
     def covers(self, other: Rule) -> bool:
@@ -202,7 +203,7 @@ class Rule(Struct, frozen=True, gc=False):
         return (
             same
             and (self.proposal or 0.0) <= (other.proposal or 0.0)
-            and (self.standing or 0.0) <= (other.standing or 0.0)
+            and (self.current or 0.0) <= (other.current or 0.0)
         )
 
     def check(self, space: StateSpace, where: str) -> None:
@@ -259,6 +260,8 @@ class GuardPolicy(Struct, frozen=True, gc=False):
         What becomes of a call about which a person should be asked and nobody answers: BLOCK or ALLOW.
     timeout, ask_timeout
         Seconds for a decision, and for a person's answer.
+    approval_lasts
+        For how many seconds a person's yes holds for the call that they were shown.
 
     Raises
     ------
@@ -282,6 +285,7 @@ class GuardPolicy(Struct, frozen=True, gc=False):
     on_unanswered: Intervention = Intervention.BLOCK
     timeout: float = DEFAULT_TIMEOUT
     ask_timeout: float = DEFAULT_ASK_TIMEOUT
+    approval_lasts: float = DEFAULT_APPROVAL_LASTS
 
     def __post_init__(self) -> None:
         """Check the parts."""
@@ -299,7 +303,7 @@ class GuardPolicy(Struct, frozen=True, gc=False):
             )
         if not 0.0 < self.ask_odds <= 1.0:
             raise ValueError(f"ask_odds is a share above 0 and up to 1, got {self.ask_odds}")
-        for seconds in (self.timeout, self.ask_timeout):
+        for seconds in (self.timeout, self.ask_timeout, self.approval_lasts):
             if not 0.0 < seconds < 1e6:  # noqa: PLR2004  # more than eleven days is no bound
                 raise ValueError(f"a time limit is a positive number of seconds, got {seconds}")
 
@@ -309,11 +313,11 @@ class GuardPolicy(Struct, frozen=True, gc=False):
         return max([own.get(kind) or SEVERITY_OF[kind] for kind in kinds] or ["low"], key=SEVERITIES.index)
 
     @property
-    def asks_standing(self) -> bool:
+    def asks_current(self) -> bool:
         """Whether a rule looks at where the run stands before the call."""
         for rules in (self.never, self.always_ask, self.when):
             for rule in rules:
-                if rule.standing is not None:
+                if rule.current is not None:
                     return True
         return False
 
@@ -382,7 +386,7 @@ class GuardPolicy(Struct, frozen=True, gc=False):
         if found is None:
             return Finding(Intervention.ALLOW, NO_RULE)
         rule, name = found
-        threshold = rule.standing if rule.proposal is None else rule.proposal
+        threshold = rule.current if rule.proposal is None else rule.proposal
         return Finding(rule.then, name, rule.reason, nan if threshold is None else threshold)
 
     def _by_model(self, verdict: Verdict, model: Policy) -> Finding:

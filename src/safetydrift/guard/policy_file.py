@@ -62,7 +62,7 @@ def read_policy(definition: Any) -> GuardPolicy:
     }
     numbers = {
         name: _number(found, f"policy: {name}")
-        for name in ("timeout", "ask_timeout", "ask_odds")
+        for name in ("timeout", "ask_timeout", "approval_lasts", "ask_odds")
         if (found := whole.get(name)) is not None
     }
     severities = whole.get("severity")
@@ -182,7 +182,7 @@ def _rule(part: Entry, then: Intervention | None) -> Rule:
         "effects": levels,
         "risk": part.text("risk"),
         "proposal": _threshold(part, "proposal"),
-        "standing": _threshold(part, "standing"),
+        "current": _threshold(part, "current"),
     }
     if then is not None and not any(value or value == 0.0 for value in conditions.values()):
         raise PolicyFileError(

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import DecodeError, Meta, Struct
 from msgspec.msgpack import Decoder, Encoder
+from msgspec.structs import replace
 
 from safetydrift.errors import SnapshotError
 from safetydrift.guard.decision import Decision
 from safetydrift.monitor.session import Pending, TrajectoryState
+from safetydrift.monitor.verdict import Intervention
 from safetydrift.states.bounded import Count
 
 if TYPE_CHECKING:
     from safetydrift.states.space import StateSpace
 
-SESSION_FORMAT = b"safetydrift.session/2"
+SESSION_FORMAT = b"safetydrift.session/3"
 MAX_BYTES = 8 << 20
 """A larger snapshot is refused; what a history remembers is bounded well below."""
 MAX_ANSWERS = 128
@@ -38,17 +40,64 @@ class Given(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_field
 
     Parameters
     ----------
-    digest
-        Of the call: another call under the same id is another call.
     decision
         The answer.
     status
         One of `OPEN`, `CONFIRMED`, `RELEASED` and `REFUSED`.
+    tool
+        The tool's name.
+    answered_at
+        When a person answered, in seconds since the epoch; 0 if nobody did.
+    replaced
+        Whether another question was open under the same identifier when this one was asked.
+    result
+        A digest of what came back.
     """
 
-    digest: str
     decision: Decision
     status: Status
+    tool: str = ""
+    answered_at: float = 0.0
+    replaced: bool = False
+    result: str = ""
+
+    def answers(self, digest: str, now: float, lasts: float) -> bool:
+        """Return whether this is the answer to a proposal: to the same call, which was neither made nor taken back.
+
+        Parameters
+        ----------
+        digest
+            Of the call proposed.
+        now
+            Seconds since the epoch.
+        lasts
+            For how many seconds a person's yes holds.
+        """
+        if self.decision.digest != digest or self.status in {CONFIRMED, RELEASED}:
+            return False
+        if self.answered_at and self.decision.allowed:
+            return 0.0 <= now - self.answered_at <= lasts
+        return True
+
+
+class Reserved(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
+    """A call that is under way.
+
+    Parameters
+    ----------
+    pending
+        What was read of it.
+    guard
+        The number of the guard that waits for its result.
+    """
+
+    pending: Pending
+    guard: int
+
+    def stored(self) -> Reserved:
+        """Return it without anything that is written in the arguments."""
+        effect = self.pending.proposal.effect
+        return Reserved(self.pending.stored(), self.guard) if effect.reasons or effect.destinations else self
 
 
 class Session:
@@ -76,7 +125,7 @@ class Session:
         self.key = key
         self.parent = parent
         self.position = position
-        self.reserved: dict[str, Pending] = {}
+        self.reserved: dict[str, Reserved] = {}
         self.answers: dict[str, Given] = {}
         self.proposals = 0
         self.doubt = ""
@@ -92,13 +141,39 @@ class Session:
                     break
         answers[call_id] = given
 
-    def settle(self, call_id: str, status: Status) -> None:
-        """Note what has become of a call that was answered."""
-        given = self.answers.get(call_id)
-        if given is not None and given.status != status:
-            self.answers[call_id] = Given(given.digest, given.decision, status)
+    def unused_id(self) -> str:
+        """Return an identifier for the next call, under which nothing is remembered."""
+        number = self.proposals + 1
+        while f"#{number}" in self.answers or f"#{number}" in self.reserved:
+            number += 1
+        return f"#{number}"
 
-    # -- keeping it ---------------------------------------------------------------------------------------
+    def confirm(self, call_id: str, result: str, tool: str) -> None:
+        """Note that a call was made.
+
+        Parameters
+        ----------
+        result
+            A digest of what came back.
+        tool
+            The tool's name, for a call that nobody proposed.
+        """
+        given = self.answers.get(call_id)
+        if given is not None:
+            self.answers[call_id] = Given(
+                given.decision, CONFIRMED, given.tool, given.answered_at, given.replaced, result
+            )
+        else:
+            nothing = Decision(Intervention.ALLOW, rule="never proposed", key=self.key, call_id=call_id)
+            self.remember(call_id, Given(nothing, CONFIRMED, tool, result=result))
+
+    def settle(self, call_id: str, status: Status) -> None:
+        """Note what has become of a call under way; what was settled before stays as it is."""
+        given = self.answers.get(call_id)
+        if given is not None and given.status == OPEN:
+            self.answers[call_id] = replace(given, status=status)
+
+    # -- storing it ---------------------------------------------------------------------------------------
 
     def to_bytes(self, model: str) -> bytes:
         """Return the session as bytes that hold no arguments and no results.
@@ -113,9 +188,14 @@ class Session:
         SnapshotError
             If there would be more than `MAX_BYTES` of them.
         """
-        kept = _Kept(model, *[getattr(self, name) for name in _KEPT])
+        self.reserved = {name: one.stored() for name, one in self.reserved.items()}
+        self.answers = {
+            call_id: replace(given, decision=given.decision.stored()) if given.decision.plain else given
+            for call_id, given in self.answers.items()
+        }
+        stored = _Stored(model, *[getattr(self, name) for name in _STORED])
         try:
-            body = _encode(kept)
+            body = _encode(stored)
         except (UnicodeEncodeError, OverflowError) as error:
             raise SnapshotError(f"the state of a run cannot be kept: {error}") from error
         data = SESSION_FORMAT + b" " + _digest(body) + b"\n" + body
@@ -135,38 +215,38 @@ class Session:
             If the bytes are damaged, of another version, of another model, or no session at all.
         """
         try:
-            kept = _decode(_body(data))
+            stored = _decode(_body(data))
         except DecodeError as error:
             raise SnapshotError(f"not the state of a guarded run: {error}") from error
-        if kept.model != model:
-            raise SnapshotError(f"the state of a run under model {kept.model!r}, not {model!r}")
-        kept.position.require(space)
-        for pending in kept.reserved.values():
-            pending.require(space)
-        session = cls(kept.key, kept.position, kept.parent)
-        for name in _KEPT:
-            setattr(session, name, getattr(kept, name))
+        if stored.model != model:
+            raise SnapshotError(f"the state of a run under model {stored.model!r}, not {model!r}")
+        stored.position.require(space)
+        for one in stored.reserved.values():
+            one.pending.require(space)
+        session = cls(stored.key, stored.position, stored.parent)
+        for name in _STORED:
+            setattr(session, name, getattr(stored, name))
         return session
 
 
-_KEPT = ("key", "parent", "position", "reserved", "answers", "proposals", "doubt")
+_STORED = ("key", "parent", "position", "reserved", "answers", "proposals", "doubt")
 
 
-class _Kept(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+class _Stored(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     """A session as it is written."""
 
     model: str
     key: str
     parent: str
     position: TrajectoryState
-    reserved: Annotated[dict[str, Pending], Meta(max_length=MAX_RESERVED)]
+    reserved: Annotated[dict[str, Reserved], Meta(max_length=MAX_RESERVED)]
     answers: Annotated[dict[str, Given], Meta(max_length=MAX_ANSWERS)]
     proposals: Count
     doubt: str
 
 
 _encode = Encoder().encode
-_decode = Decoder(_Kept).decode
+_decode = Decoder(_Stored).decode
 
 
 def _digest(body: bytes) -> bytes:

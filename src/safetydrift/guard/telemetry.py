@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from safetydrift.guard.decision import Decision
-    from safetydrift.guard.guard import Guard
+    from safetydrift.guard.redacting import Redactor
     from safetydrift.trace import ToolCall
 
 CONVENTIONS = "https://github.com/open-telemetry/semantic-conventions-genai"
@@ -100,22 +100,30 @@ class Telemetry:
         self._asked: dict[tuple[str, str], tuple[str, Any]] = {}
         self._lock = allocate_lock()
 
-    def decided(self, decision: Decision, call: ToolCall | None, guard: Guard) -> None:
+    def decided(
+        self, decision: Decision, call: ToolCall | None, policy: str, model: str, redactor: Redactor
+    ) -> None:
         """Tell of a decision; one that was given before is not told of again.
 
         Parameters
         ----------
         call
             What it is about; None for what a person answered about a call that was told of before.
+        policy, model
+            The name of the policy in force, and the identity of the model.
+        redactor
+            Takes secrets out of arguments.
         """
-        own = self._own(decision, guard)
+        own = self._own(decision, policy, model)
         counted = {name: own[name] for name in (INTERVENTION, RULE, WOULD_BE, ERROR_TYPE) if name in own}
         self._decisions.add(1, counted)
         if not decision.answered_by:
             self._duration.record(decision.latency, counted)
-        self._span(decision, call, own, guard)
+        self._span(decision, call, own, redactor)
 
-    def _span(self, decision: Decision, call: ToolCall | None, own: dict[str, Any], guard: Guard) -> None:
+    def _span(
+        self, decision: Decision, call: ToolCall | None, own: dict[str, Any], redactor: Redactor
+    ) -> None:
         name, links = self._about(decision, call)
         about = {
             GEN_AI_OPERATION_NAME: OPERATION,
@@ -125,7 +133,7 @@ class Telemetry:
         if name:
             about[GEN_AI_TOOL_NAME] = name
         if self.content and call is not None:
-            about[GEN_AI_TOOL_CALL_ARGUMENTS] = guard.redactor.arguments(call.args, MAX_TEXT)
+            about[GEN_AI_TOOL_CALL_ARGUMENTS] = redactor.arguments(call.args, MAX_TEXT)
         now = time_ns()
         span = self._tracer.start_span(
             f"{OPERATION} {name}".rstrip(),
@@ -158,13 +166,13 @@ class Telemetry:
                 self._asked.pop(next(iter(self._asked)))
             self._asked[which] = asked
 
-    def _own(self, decision: Decision, guard: Guard) -> dict[str, Any]:
+    def _own(self, decision: Decision, policy: str, model: str) -> dict[str, Any]:
         """Return the attributes that are ours; what is not known is left out."""
         own: dict[str, Any] = {
             INTERVENTION: decision.intervention.value,
             RULE: decision.rule,
-            POLICY: guard.policy_name,
-            MODEL: guard.model_identity,
+            POLICY: policy,
+            MODEL: model,
             ANSWERED: bool(decision.answered_by),
             LATENCY: decision.latency,
             PROBABILITY: decision.probability,

@@ -39,6 +39,11 @@ def call_digest(call: ToolCall) -> str:
     return _digest(f"{call.name}\x1f{call.args!r}\x1f{call.malformed!r}")
 
 
+def result_digest(result: str | None, error: str | None) -> str:
+    """Return a digest that tells whether the same came back from a call."""
+    return _digest(f"{result!r}\x1f{error!r}" if error is not None or result is None else result)
+
+
 def as_text(value: object) -> str:
     """Return what a tool gave as the text that a model would see; never more than `MAX_RESULT` characters."""
     if type(value) is not str and isinstance(value, bytes | bytearray | memoryview):

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Token
 
+    from safetydrift.guard.asynchronous import AsyncGuard
     from safetydrift.guard.decision import Decision
-    from safetydrift.guard.guard import Guard
 
 _RUNNING: ContextVar[str] = ContextVar("safetydrift_run", default="")
 
@@ -31,7 +31,7 @@ def running_now() -> str:
 class Running:
     """A block in which guarded functions belong to a run; for ``with`` and ``async with``."""
 
-    def __init__(self, guard: Guard, key: str, task: str, options: dict[str, str]) -> None:
+    def __init__(self, guard: AsyncGuard, key: str, task: str, options: dict[str, str]) -> None:
         self._guard, self.key = guard, key
         self._task, self._options = task, options
         self._token: Token[str] | None = None
@@ -55,7 +55,7 @@ class Running:
 
 
 def wrap(
-    guard: Guard, tools: Any, key: str = "", *, refusals: str = "raise", name: str = "", **session: str
+    guard: AsyncGuard, tools: Any, key: str = "", *, refusals: str = "raise", name: str = "", **session: str
 ) -> Any:
     """Return guarded callables in the shape they were given in.
 
@@ -93,7 +93,7 @@ def wrap(
 class _How:
     """What the functions of one `wrap` share."""
 
-    def __init__(self, guard: Guard, key: str, session: dict[str, str], *, returns: bool) -> None:
+    def __init__(self, guard: AsyncGuard, key: str, session: dict[str, str], *, returns: bool) -> None:
         self.guard, self.returns = guard, returns
         self._session = session
         self._given = key

@@ -14,13 +14,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from safetydrift.states.bounded import Count, Words
+from safetydrift.states.bounded import Count, Word, Words
 
 HEARD = 64
 """So many transitions of a run say of which category it is; later ones are not heard, so that a state stays small."""
 
 
-class Categories(Struct, frozen=True, gc=False, kw_only=True):
+class Categories(Struct, frozen=True, gc=False, kw_only=True, forbid_unknown_fields=True):
     """In how many tasks of each category each word occurred, and how much that and transitions are believed.
 
     Parameters
@@ -43,12 +43,12 @@ class Categories(Struct, frozen=True, gc=False, kw_only=True):
     """
 
     names: tuple[str, ...]
-    tasks: tuple[int, ...]
-    words: Mapping[int, tuple[tuple[int, int], ...]]
-    pseudo_tasks: float = 1.0
-    elsewhere: float = 0.05
-    pace: float = 0.5
-    leaning: float = 5.0
+    tasks: tuple[Annotated[int, Meta(ge=1, le=1 << 40)], ...]
+    words: Mapping[Word, tuple[tuple[Count, Count], ...]]
+    pseudo_tasks: Annotated[float, Meta(ge=1e-3, le=1e3)] = 1.0
+    elsewhere: Annotated[float, Meta(ge=1e-6, le=0.999)] = 0.05
+    pace: Annotated[float, Meta(ge=0.0, le=1.0)] = 0.5
+    leaning: Annotated[float, Meta(ge=1e-3, le=1e6)] = 5.0
 
 
 class Belief(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):

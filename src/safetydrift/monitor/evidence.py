@@ -169,12 +169,12 @@ def gather(
         ended = rows.absorbing[COMPLETED][0]
         sequences = [states[:-1] if states[-1] == ended else states for states in sequences]
     violating = [rows.row_of[run.arrival] for run in runs if run.arrival is not None]
-    calm = [rows.row_of[state] for run in runs for state in run.states[1:]]
+    harmless = [rows.row_of[state] for run in runs for state in run.states[1:]]
     violating_arrivals = np.bincount(violating, minlength=n_rows).astype(np.int64)
     return Evidence(
         count_transitions(sequences, n_rows + 2),
         violating_arrivals,
-        violating_arrivals + np.bincount(calm, minlength=n_rows),
+        violating_arrivals + np.bincount(harmless, minlength=n_rows),
         Counter(run.end or "censored" for run in runs),
         _kinds(runs, rows, [()] * len(runs) if kinds is None else kinds),
     )

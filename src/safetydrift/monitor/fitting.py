@@ -302,8 +302,8 @@ def fit_model(
     provenance
         What the runs are; versions, runs used and runs left out are added.
     goal
-        What thresholds are to be chosen for, with a guarantee, from scores of hazards that were fitted on other tasks;
-        only with a hazard, and without a threshold.
+        What thresholds are to be chosen for, with a guarantee, from risk scores that were fitted on other tasks;
+        only with a risk score, and without a threshold.
 
     Raises
     ------
@@ -312,7 +312,7 @@ def fit_model(
     HorizonError
         If the horizon lies beyond the tables.
     CalibrationError
-        If the goal cannot be reached with these runs, or without a hazard.
+        If the goal cannot be reached with these runs, or without a risk score.
     """
     settings = settings or FitSettings()
     if horizon > settings.max_horizon:
@@ -320,17 +320,17 @@ def fit_model(
             f"horizon {horizon} exceeds the tables' maximum {settings.max_horizon}; "
             f"fit with a maximum horizon of {horizon} or more"
         )
-    if goal is not None and (threshold is not None or not settings.hazard):
+    if goal is not None and (threshold is not None or not settings.risk_score):
         raise CalibrationError(
-            "a guarantee while fitting needs a hazard, which is tried on tasks it was not fitted on, and no threshold "
-            "given by hand; else calibrate the fitted model on runs of other tasks"
+            "a guarantee while fitting needs a risk score, which is tried on tasks it was not fitted on, and no "
+            "threshold given by hand; else calibrate the fitted model on runs of other tasks"
         )
     fitted = fit_chains(trajectories, space, settings)
     model = build_model(fitted, space, catalogue, Policy(horizon), provenance)
     if settings.soft_categories:
         model = replace(model, categories=counted(trajectories, fitted.tasks))
-    if fitted.settings.hazard:
-        return _with_hazard(model, trajectories, fitted.settings, threshold, goal), fitted
+    if fitted.settings.risk_score:
+        return _with_risk_score(model, trajectories, fitted.settings, threshold, goal), fitted
     if threshold is not None:
         return replace(model, policy=Policy(horizon, threshold)), fitted
     budget = fitted.settings.false_alarm_budget
@@ -347,31 +347,31 @@ def fit_model(
     return replace(model, policy=policy, provenance={**model.provenance, "threshold": statement}), fitted
 
 
-def _with_hazard(
+def _with_risk_score(
     model: Model,
     trajectories: Sequence[Trajectory],
     settings: FitSettings,
     threshold: float | None,
     goal: Goal | None,
 ) -> Model:
-    """Return a model with its hazard, and the thresholds that fit it."""
-    from safetydrift.monitor.hazard_fitting import fit_hazard  # noqa: PLC0415  # needs scikit-learn
+    """Return a model with its risk score, and the thresholds that fit it."""
+    from safetydrift.monitor.score_fitting import fit_risk_score  # noqa: PLC0415  # needs scikit-learn
 
-    hazard, tried = fit_hazard(trajectories, model.space, settings, model.policy.horizon)
+    found, tried = fit_risk_score(trajectories, model.space, settings, model.policy.horizon)
     if threshold is not None:
-        return replace(model, hazard=hazard, policy=Policy(model.policy.horizon, threshold))
+        return replace(model, risk_score=found, policy=Policy(model.policy.horizon, threshold))
     if goal is not None:
         from safetydrift.monitor.risk_control import with_thresholds  # noqa: PLC0415  # it uses this module
 
-        return with_thresholds(replace(model, hazard=hazard), tried, goal, cross_fitted=True)
+        return with_thresholds(replace(model, risk_score=found), tried, goal, cross_fitted=True)
     budget, proposals = settings.false_alarm_budget, settings.proposal_budget
     policy = Policy(model.policy.horizon, *tried.thresholds(budget, proposals))
     statement = (
         f"chosen so that at most {budget:.0%} of the training runs without a violation alarm, and {proposals:.0%} at a "
-        "proposed call, each scored by a hazard fitted on other tasks; no guarantee"
+        "proposed call, each scored by a risk score fitted on other tasks; no guarantee"
     )
     return replace(
-        model, hazard=hazard, policy=policy, provenance={**model.provenance, "threshold": statement}
+        model, risk_score=found, policy=policy, provenance={**model.provenance, "threshold": statement}
     )
 
 

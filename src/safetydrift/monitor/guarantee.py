@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-from math import inf, isfinite
-from typing import TYPE_CHECKING
+from math import inf
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct, convert, to_builtins
 
 from safetydrift.errors import ModelFileError
+from safetydrift.monitor.policy import HIGHEST_THRESHOLD
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
-VERSION = 1
+VERSION = 2
 """Version of the plain data."""
 
 FALSE_ALARMS, RECALL, COSTS = "false-alarms", "recall", "costs"
 """What a threshold can be chosen for."""
 
 _AIMS = (FALSE_ALARMS, RECALL, COSTS)
-_SUBJECTS = ("standing", "proposal")
+Subject = Literal["current", "proposal"]
+SUBJECTS: tuple[Subject, ...] = ("current", "proposal")
+"""The thresholds there are: for where a run stands, and for a call that it proposes."""
+
+Count = Annotated[int, Meta(ge=0)]
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class Goal(Struct, frozen=True, gc=False):
@@ -73,7 +78,7 @@ class Promise(Struct, frozen=True, gc=False):
     goal
         What it was chosen for.
     subject
-        ``"standing"`` or ``"proposal"``: which verdict is compared with it.
+        Which verdict is compared with it.
     horizon
         The horizon of the probabilities compared, in steps.
     threshold
@@ -86,24 +91,24 @@ class Promise(Struct, frozen=True, gc=False):
     cost
         Mean cost of a run there, for costs.
     cross_fitted
-        Whether the runs were those the model was fitted on, each scored by a hazard fitted on other tasks.
+        Whether the runs were those the model was fitted on, each scored by a risk score fitted on other tasks.
     """
 
     goal: Goal
-    subject: str
-    horizon: int
-    threshold: float
-    tasks: int
-    runs: int
-    false_alarms: float | None = None
-    recall: float | None = None
-    cost: float | None = None
+    subject: Subject
+    horizon: Count
+    threshold: Annotated[float, Meta(ge=0.0, le=HIGHEST_THRESHOLD)]
+    tasks: Count
+    runs: Count
+    false_alarms: Share | None = None
+    recall: Share | None = None
+    cost: Annotated[float, Meta(ge=0.0)] | None = None
     cross_fitted: bool = False
 
     def __str__(self) -> str:
         goal = self.goal
         based = f"calibrated on {self.tasks:,} tasks ({self.runs:,} runs"
-        based += ", each scored by a hazard fitted on other tasks)" if self.cross_fitted else ")"
+        based += ", each scored by a risk score fitted on other tasks)" if self.cross_fitted else ")"
         if goal.aim == COSTS:
             cost = "" if self.cost is None else f", {self.cost:.3g} per run"
             return (
@@ -116,59 +121,11 @@ class Promise(Struct, frozen=True, gc=False):
         return f"at least {_percent(goal.limit)} of violating runs alarmed in time, {sure}"
 
     def definition(self) -> dict[str, Any]:
-        """Return the promise as plain data."""
-        goal = self.goal
-        return {
-            "aim": goal.aim,
-            "limit": goal.limit,
-            "confidence": goal.confidence,
-            "miss": goal.miss,
-            "false_alarm": goal.false_alarm,
-            "horizon": self.horizon,
-            "threshold": self.threshold,
-            "tasks": self.tasks,
-            "runs": self.runs,
-            "false_alarms": self.false_alarms,
-            "recall": self.recall,
-            "cost": self.cost,
-            "cross_fitted": self.cross_fitted,
-            "statement": str(self),
-        }
-
-    @classmethod
-    def from_definition(cls, subject: str, definition: Mapping[str, Any]) -> Promise:
-        """Build a promise from plain data; the inverse of `definition`.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            If a part is missing or of the wrong kind.
-        """
-        goal = Goal(
-            definition["aim"],
-            limit=_number(definition["limit"]),
-            confidence=_number(definition["confidence"]),
-            miss=_number(definition["miss"]),
-            false_alarm=_number(definition["false_alarm"]),
-        )
-        threshold = _number(definition["threshold"])
-        if not 0.0 <= threshold <= 1.0 or type(definition["cross_fitted"]) is not bool:
-            raise ValueError("a threshold is a probability, and 'cross_fitted' true or false")
-        return cls(
-            goal,
-            subject,
-            horizon=_count(definition["horizon"]),
-            threshold=threshold,
-            tasks=_count(definition["tasks"]),
-            runs=_count(definition["runs"]),
-            false_alarms=_known(definition["false_alarms"]),
-            recall=_known(definition["recall"]),
-            cost=_known(definition["cost"]),
-            cross_fitted=definition["cross_fitted"],
-        )
+        """Return the promise as plain data, with what it says in words."""
+        return {**to_builtins(self), "statement": str(self)}
 
 
-def as_provenance(promises: Mapping[str, Promise]) -> dict[str, Any]:
+def as_provenance(promises: Mapping[Subject, Promise]) -> dict[str, Any]:
     """Return what a model file says of its thresholds, for its provenance."""
     words = [f"{subject}: {promise}" for subject, promise in promises.items()]
     return {
@@ -194,8 +151,8 @@ def promises_of(provenance: Mapping[str, Any]) -> dict[str, Promise]:
     if not isinstance(part, dict) or part.get("version") != VERSION:
         raise ModelFileError("what it promises about its thresholds is of a version unknown here")
     try:
-        return {subject: Promise.from_definition(subject, part[subject]) for subject in _SUBJECTS}
-    except (KeyError, TypeError, ValueError) as error:
+        return {subject: convert(part[subject], Promise) for subject in SUBJECTS}
+    except (KeyError, ValueError) as error:
         raise ModelFileError(f"what it promises about its thresholds cannot be read: {error}") from error
 
 
@@ -212,19 +169,3 @@ def without_promise(provenance: Mapping[str, Any]) -> dict[str, Any]:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.4g} %"
-
-
-def _number(value: Any) -> float:
-    if type(value) not in {int, float} or not isfinite(value):
-        raise TypeError(f"{value!r} is no number")
-    return float(value)
-
-
-def _known(value: Any) -> float | None:
-    return None if value is None else _number(value)
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r} is no count")
-    return value

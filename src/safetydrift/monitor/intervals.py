@@ -1,4 +1,4 @@
-"""Between which probabilities those of a hazard lie.
+"""Between which probabilities those of a risk score lie.
 
 Two things are not known. *What a weight is*: every weight of a kind (of models, of tools, of words) comes from a normal
 distribution around zero, whose variance is what the known weights of that kind spread by; runs have taken a part of
@@ -14,22 +14,19 @@ from math import exp, log, sqrt
 from operator import getitem
 from typing import TYPE_CHECKING
 
-from safetydrift.monitor.hazard import KINDS, logistic
 from safetydrift.monitor.pipelines import MODEL, PIPELINE
+from safetydrift.monitor.risk_score import EXPOSED, LEVELS, TOOLS, WORD_SETS
+from safetydrift.monitor.scoring import logistic, padded
 
 if TYPE_CHECKING:
-    from safetydrift.monitor.covariates import Covariates
-    from safetydrift.monitor.hazard import Learned, LinkSpread, Weights
-    from safetydrift.monitor.pipelines import Marks, Pipeline
+    from collections.abc import Mapping, Sequence
 
-LEVELS = "0123456789abcdefghijklmnopqrstuvwxyz"
-"""The level of what is known about a weight, a character each; see `left`."""
+    from safetydrift.monitor.facts import Facts
+    from safetydrift.monitor.pipelines import Pipeline, Traits
+    from safetydrift.monitor.risk_score import Learned, Link, Weights, WordSet
 
 STEPS_PER_UNIT = 8
 """Standard deviations of a score are rounded to this fraction of a unit, so that verdicts are found again."""
-
-MOST_BETWEEN = 16.0
-"""The largest variance between tasks that is believed."""
 
 _QUANTILE = 1.6448536269514722
 """Of the normal distribution, at 0.95: an interval leaves out 0.05 at either end."""
@@ -60,81 +57,72 @@ class Deviation:
         Of the score.
     learned
         How much is known about them.
-    marks
+    sizes
+        How many cells each of its features has, by name, in the order in which the cells will be given.
+    traits
         What names of pipelines can say.
     """
 
-    __slots__ = ("_kinds", "_learned", "_marks", "_of_run", "_tables", "_variances", "_words")
+    __slots__ = ("_kinds", "_of_run", "_tables", "_tools", "_traits", "_variances", "_words")
 
-    def __init__(self, weights: Weights, learned: Learned, marks: Marks) -> None:
-        self._learned = learned
-        self._kinds = marks.kinds
-        self._variances = dict(zip(KINDS, learned.variances, strict=True))
-        variance = self._variances["tables"]
-        known = [_variances(levels, variance) for levels in learned.tables]
+    def __init__(self, weights: Weights, learned: Learned, sizes: Mapping[str, int], traits: Traits) -> None:
+        self._kinds = traits.kinds
+        variances = self._variances = learned.variances
+        unknown = variances["cells"]
         self._tables = tuple(
-            [
-                found + (variance,) * (len(table) - len(found))
-                for found, table in zip(known, weights.tables, strict=True)
-            ]
+            [padded(_variances(learned.cells[name], unknown), size, unknown) for name, size in sizes.items()]
         )
+        self._tools = [
+            (variances[kind], {name: variances[kind] * left(level) for name, level in levels.items()})
+            for kind, levels in zip(TOOLS, learned.tools, strict=True)
+        ]
         self._words = {
-            kind: dict(
+            which: dict(
                 zip(
-                    getattr(weights, kind),
-                    _variances(getattr(learned, kind), self._variances[kind]),
+                    weights.words[which],
+                    _variances(learned.words[which], variances[which]),
                     strict=True,
                 )
             )
-            for kind in ("task", "orders", "heard")
+            for which in WORD_SETS
         }
-        self._marks = [
+        self._traits = [
             [
-                self._variances[kind + suffix] * left(LEVELS.index(level))
+                variances[kind + suffix] * left(LEVELS.index(level))
                 for kind, level in zip(self._kinds, levels, strict=True)
             ]
-            for suffix, levels in (("", learned.marks), ("_exposed", learned.marks_exposed))
+            for suffix, levels in (("", learned.traits), (EXPOSED, learned.traits_exposed))
         ]
         self._of_run = lru_cache(4096)(self._run)
 
-    def __call__(
-        self, cells: tuple[int, ...], past: Covariates, pipeline: Pipeline, tools: tuple[str, str]
-    ) -> int:
+    def __call__(self, cells: Sequence[int], facts: Facts, pipeline: Pipeline, tools: tuple[str, str]) -> int:
         """Return the standard deviation, rounded, in steps; the arguments are those of `Score`."""
-        variance = (
-            self._of_run(past.task_words, past.order_words, past.heard_words, pipeline)
-            + sum(map(getitem, self._tables, cells))
-            + self._tool("last", tools[0])
-            + self._tool("before", tools[1])
+        variance = self._of_run(facts.task_words, facts.injected_words, facts.heard_words, pipeline) + sum(
+            map(getitem, self._tables, cells)
         )
+        for (unknown, known), tool in zip(self._tools, tools, strict=True):
+            variance += known.get(tool, unknown) if tool else 0.0
         return int(sqrt(variance) * STEPS_PER_UNIT + 0.5)
 
     def _run(
-        self, task: frozenset[int], orders: frozenset[int], heard: frozenset[int], pipeline: Pipeline
+        self, task: frozenset[int], injected: frozenset[int], heard: frozenset[int], pipeline: Pipeline
     ) -> float:
-        variance = sum(
-            [
-                self._of_words(kind, words)
-                for kind, words in (("task", task), ("orders", orders), ("heard", heard))
-            ]
-        )
-        unknown = {MODEL, PIPELINE}.difference([self._kinds[mark] for mark in pipeline])
-        for suffix, variances in list(zip(("", "_exposed"), self._marks, strict=True))[: 2 if orders else 1]:
-            variance += sum([variances[mark] for mark in pipeline])
+        sets = zip(WORD_SETS, (task, injected, heard), strict=True)
+        variance = sum([self._of_words(which, words) for which, words in sets])
+        unknown = {MODEL, PIPELINE}.difference([self._kinds[trait] for trait in pipeline])
+        for suffix, variances in list(zip(("", EXPOSED), self._traits, strict=True))[: 2 if injected else 1]:
+            variance += sum([variances[trait] for trait in pipeline])
             variance += sum([self._variances[kind + suffix] for kind in unknown])
         return variance
 
-    def _of_words(self, kind: str, words: frozenset[int]) -> float:
+    def _of_words(self, which: WordSet, words: frozenset[int]) -> float:
         if not words:
             return 0.0
-        known, unknown = self._words[kind], self._variances[kind]
+        known, unknown = self._words[which], self._variances[which]
         return float(sum([known.get(word, unknown) for word in words])) / len(words)
 
-    def _tool(self, kind: str, name: str) -> float:
-        return self._variances[kind] * left(getattr(self._learned, kind).get(name, 0)) if name else 0.0
 
-
-def ends(score: float, link: tuple[float, float], spread: LinkSpread, steps: int) -> tuple[float, float]:
+def ends(score: float, link: Link, steps: int) -> tuple[float, float]:
     """Return the ends of the interval that a probability lies in with a posterior probability of 0.9.
 
     Parameters
@@ -142,15 +130,13 @@ def ends(score: float, link: tuple[float, float], spread: LinkSpread, steps: int
     score
         The score.
     link
-        Intercept and slope of the link that gives the probability.
-    spread
-        What is not known about the link's log odds.
+        The link that gives the probability; one whose variance between tasks was fitted.
     steps
         The standard deviation of the score, as `Deviation` gives it.
     """
-    deviation = steps / STEPS_PER_UNIT
-    middle = centre(link[0] + link[1] * score, spread.between)
-    reach = _QUANTILE * sqrt(spread.between + spread.left * (link[1] * deviation) ** 2)
+    between, deviation = link.between or 0.0, steps / STEPS_PER_UNIT
+    middle = centre(link.intercept + link.slope * score, between)
+    reach = _QUANTILE * sqrt(between + link.left * (link.slope * deviation) ** 2)
     return logistic(middle - reach), logistic(middle + reach)
 
 

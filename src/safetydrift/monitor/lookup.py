@@ -30,8 +30,9 @@ from safetydrift.trace import ToolCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
-    from safetydrift.monitor.covariates import Covariates
+    from safetydrift.monitor.facts import Facts
     from safetydrift.monitor.model import Model, RiskTable
     from safetydrift.monitor.policy import Policy
     from safetydrift.states.effect import Effect
@@ -86,10 +87,14 @@ class LookupMonitor:
         self._space = model.space
         self._follows = self.labeler.needs_history(model.space)
         self._by_rules = model.notion is Notion.RULES
-        self._standing: dict[str, tuple[Verdict, ...]] = {}
-        self._arriving: dict[str, tuple[Verdict, ...]] = {}
+        self._current_verdicts: dict[str, tuple[Verdict, ...]] = {}
+        self._pending_verdicts: dict[str, tuple[Verdict, ...]] = {}
         self._mixture = mixture_of(model)
         self._raised: dict[tuple[int, int], tuple[bool, ...]] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make it again: what is remembered need not travel."""
+        return LookupMonitor, (self.model, self.policy, self.labeler)
 
     # -- following one trajectory -----------------------------------------------------------------------
 
@@ -129,7 +134,7 @@ class LookupMonitor:
         """Return the finding about where a run stands."""
         if state.belief is not None:
             return self._mixed(state.belief, state.state, pending=False)
-        return self.standing(state.category)[state.state]
+        return self.current_verdicts(state.category)[state.state]
 
     def read_call(self, state: TrajectoryState, call: ToolCall) -> Pending:
         """Read a call before it is made, in view of all that the run has shown. Nothing is recorded."""
@@ -152,6 +157,26 @@ class LookupMonitor:
         effect, after = self.labeler.read_result(pending.proposal, result, error, history)
         move = made(pending.move, effect, history, after, self._space)
         return self.follow(state, move, after)
+
+    def read_more(self, tool: str) -> Pending:
+        """Return the reading of a call that was recorded, and of which more comes back: only that counts."""
+        proposal = self.labeler.read_more(tool)
+        return Pending(proposal, move_of(proposal, self._space))
+
+    def follow_unread(self, state: TrajectoryState, pending: Pending) -> TrajectoryState:
+        """Return where a run stands after a call that was made, and whose result nobody could read."""
+        effect, after = self.labeler.leave_unread(pending.proposal, state.history)
+        return self.follow(state, made(pending.move, effect, state.history, after, self._space), after)
+
+    def require(self, state: TrajectoryState) -> None:
+        """Check that a state is one of this monitor.
+
+        Raises
+        ------
+        SnapshotError
+            If it is none.
+        """
+        state.require(self._space)
 
     def check_pending(self, state: TrajectoryState, call: ToolCall) -> Verdict:
         """Judge a call before it is made: its effect is read as proposed, and nothing is recorded.
@@ -179,7 +204,7 @@ class LookupMonitor:
         belief = state.belief
         if belief is not None:
             return self._mixed(belief if state.violated else belief.after(after), after, pending=True)
-        return self.arriving(state.category)[after]
+        return self.pending_verdicts(state.category)[after]
 
     def follow(self, state: TrajectoryState, move: Move, history: History | None = None) -> TrajectoryState:
         """Return where a run stands after a call.
@@ -209,12 +234,12 @@ class LookupMonitor:
             since,
             violated,
             history or state.history,
-            self._past(state, move),
+            self._facts(state, move),
             state.pipeline,
             belief,
         )
 
-    def _past(self, state: TrajectoryState, move: Move) -> Covariates | None:  # noqa: ARG002  # tables ask for none
+    def _facts(self, state: TrajectoryState, move: Move) -> Facts | None:  # noqa: ARG002  # tables ask for none
         """Return what of a run's past counts after a call, beside its state."""
         return None
 
@@ -229,18 +254,18 @@ class LookupMonitor:
 
     # -- the tables -------------------------------------------------------------------------------------
 
-    def standing(self, category: str) -> tuple[Verdict, ...]:
+    def current_verdicts(self, category: str) -> tuple[Verdict, ...]:
         """Return the verdict about every state, by index: the look-up itself."""
-        verdicts = self._standing.get(category)
+        verdicts = self._current_verdicts.get(category)
         if verdicts is None:
-            verdicts = self._standing[category] = self._build(category, pending=False)
+            verdicts = self._current_verdicts[category] = self._build(category, pending=False)
         return verdicts
 
-    def arriving(self, category: str) -> tuple[Verdict, ...]:
+    def pending_verdicts(self, category: str) -> tuple[Verdict, ...]:
         """Return the verdict about a call that would lead to each state, by index."""
-        verdicts = self._arriving.get(category)
+        verdicts = self._pending_verdicts.get(category)
         if verdicts is None:
-            verdicts = self._arriving[category] = self._build(category, pending=True)
+            verdicts = self._pending_verdicts[category] = self._build(category, pending=True)
         return verdicts
 
     def outlook(self, state: TrajectoryState) -> Outlook:
@@ -255,10 +280,11 @@ class LookupMonitor:
     def _outlook(self, category: str, state: int) -> Outlook:
         table = self.model.tables.get(category) or self.model.tables[AGGREGATE]
         row, bounds, endings = self.model.row_of[state], table.bounds, table.endings
+        violates = table.eventually[row]
         return Outlook(
-            violates=table.eventually[row],
-            low=nan if bounds is None else bounds.eventually_low[row],
-            high=nan if bounds is None else bounds.eventually_high[row],
+            violates=violates,
+            low=nan if bounds is None else min(bounds.eventually_low[row], violates),
+            high=nan if bounds is None else max(bounds.eventually_high[row], violates),
             completes=nan if endings is None else endings.completes[row],
             steps=nan if endings is None else endings.steps[row],
             kinds=() if endings is None else endings.kinds_of(row),
@@ -332,7 +358,7 @@ class LookupMonitor:
         parts.append(str(verdict))
         from safetydrift.monitor.guarantee import promises_of  # noqa: PLC0415  # a hook that explains nothing needs none
 
-        promise = promises_of(self.model.provenance).get("standing" if effect is None else "proposal")
+        promise = promises_of(self.model.provenance).get("current" if effect is None else "proposal")
         if promise is not None and self.policy == self.model.policy:
             parts.append(f"threshold {promise.threshold:g}: {promise}")
         return "; ".join(parts)
@@ -363,7 +389,7 @@ class LookupMonitor:
         return [pair for pair in zip(shares, mixture.names, strict=True) if pair[0] >= least]
 
     def _mixed(self, belief: Belief, state: int, *, pending: bool) -> Verdict:
-        tables = self.arriving if pending else self.standing
+        tables = self.pending_verdicts if pending else self.current_verdicts
         parts = [(share, tables(name)[state]) for share, name in self._believed(belief)]
         return mixed_verdict(parts, self.policy, pending=pending)
 
@@ -406,6 +432,8 @@ class LookupMonitor:
         probability = nan if basis is Basis.UNSEEN else within[horizon]
         if basis is Basis.UNSEEN:
             low, high = nan, nan
+        # In the file both are rounded, to different digits. Of nan and a number, both give nan.
+        low, high = min(low, probability), max(high, probability)
         alarm = self.policy.alarms(probability, basis, pending=pending, high=high)
         return Verdict(
             state=state,
@@ -427,7 +455,7 @@ class LookupMonitor:
         if bounds is None or bounds.horizon != self.policy.horizon:
             return nan, nan
         if pending:
-            return bounds.arriving_low[row], bounds.arriving_high[row]
+            return bounds.pending_low[row], bounds.pending_high[row]
         return bounds.low[row], bounds.high[row]
 
 

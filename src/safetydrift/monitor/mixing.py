@@ -25,7 +25,8 @@ def mixed_verdict(parts: Sequence[tuple[float, Verdict]], policy: Policy, *, pen
     """Return the verdict of several categories about one state.
 
     Probabilities are means, weighed by belief; ``low`` and ``high`` enclose the intervals of every category that is
-    believed by `BELIEVED` or more, and what the figures rest on is what those of the likeliest category rest on.
+    believed by `BELIEVED` or more, and the mean. What the figures rest on is what those of the likeliest category rest
+    on.
 
     Parameters
     ----------
@@ -65,6 +66,7 @@ def mixed_verdict(parts: Sequence[tuple[float, Verdict]], policy: Policy, *, pen
     if within[-1] > 1.0:  # by an ulp, since shares add up to one only so exactly
         within = [min(value, 1.0) for value in within]
     probability = within[likeliest.horizon]
+    low, high = min(low, probability), max(high, probability)  # of nan and a number, both give nan
     alarm = policy.alarms(probability, basis, pending=pending, high=high)
     return Verdict(
         state=likeliest.state,
@@ -106,10 +108,11 @@ def mixed_outlook(parts: Sequence[tuple[float, Outlook]]) -> Outlook:
         for kind, share in one.kinds:
             kinds[kind] = kinds.get(kind, 0.0) + weight * share
     low, high = _hull(shares, [(one.low, one.high) for one in outlooks])
+    violates = min(violates, 1.0)
     return Outlook(
-        violates=min(violates, 1.0),
-        low=low,
-        high=high,
+        violates=violates,
+        low=min(low, violates),
+        high=max(high, violates),
         completes=min(sum(map(mul, shares, [one.completes for one in outlooks])), 1.0),
         steps=_mean(timed),
         kinds=_ranked(kinds),

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 from msgspec import Struct
 
 from safetydrift.effects.catalogue import Catalogue
 from safetydrift.monitor.categories import Categories
-from safetydrift.monitor.hazard import Hazard
 from safetydrift.monitor.outlook import Bounds, Endings
 from safetydrift.monitor.policy import Policy
+from safetydrift.monitor.risk_score import RiskScore
 from safetydrift.monitor.verdict import Basis
 from safetydrift.states.space import StateSpace
 from safetydrift.states.trajectory import Notion, UnknownOnset
@@ -101,7 +102,7 @@ class Model(Struct, frozen=True, gc=False, kw_only=True):
         How it was estimated.
     provenance
         What it was fitted on: corpus digest, runs, what was left out, versions.
-    hazard
+    risk_score
         What was fitted beyond the chain; None for a model that is nothing but tables.
     evidence
         What runs showed, by source and category, as `safetydrift.monitor.updating` reads it: what more runs are added
@@ -119,9 +120,15 @@ class Model(Struct, frozen=True, gc=False, kw_only=True):
     policy: Policy
     settings: Mapping[str, Any]
     provenance: Mapping[str, Any]
-    hazard: Hazard | None = None
+    risk_score: RiskScore | None = None
     evidence: Sequence[Any] | None = None
     categories: Categories | None = None
+
+    @property
+    def identity(self) -> str:
+        """What the states of its runs depend on: the space, the notion of a violation, the features of the score."""
+        looks_at = "" if self.risk_score is None else " ".join(self.risk_score.proposal.weights.cells)
+        return f"{self.space.identity}/{self.notion.value}/{crc32(looks_at.encode()):08x}"
 
     @property
     def max_horizon(self) -> int:

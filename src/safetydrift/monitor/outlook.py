@@ -23,7 +23,7 @@ class Bounds(Struct, frozen=True, gc=False, kw_only=True):
         The horizon they are for, in steps: that of the policy the model was fitted with.
     low, high
         Of a violation within the horizon, by row.
-    arriving_low, arriving_high
+    pending_low, pending_high
         The same for a proposed call that would lead to the row, the call being the first step.
     eventually_low, eventually_high
         Of ending violated, by row.
@@ -32,8 +32,8 @@ class Bounds(Struct, frozen=True, gc=False, kw_only=True):
     horizon: int
     low: tuple[float, ...]
     high: tuple[float, ...]
-    arriving_low: tuple[float, ...]
-    arriving_high: tuple[float, ...]
+    pending_low: tuple[float, ...]
+    pending_high: tuple[float, ...]
     eventually_low: tuple[float, ...]
     eventually_high: tuple[float, ...]
 
@@ -94,12 +94,12 @@ class Outlook(Struct, frozen=True, gc=False, kw_only=True):
         return text
 
 
-def with_hazard(
+def with_risk_score(
     outlook: Outlook, within: Sequence[float], violates: float, low: float = nan, high: float = nan
 ) -> Outlook:
-    """Return the outlook of a chain, made to agree with what a hazard says of the same run.
+    """Return the outlook of a chain, made to agree with what a risk score says of the same run.
 
-    The hazard says how likely a violation is and how soon; the chain, of which kinds it would be, and how the other
+    The score says how likely a violation is and how soon; the chain, of which kinds it would be, and how the other
     runs end. Beyond the furthest horizon the chain says how long it takes.
 
     Parameters
@@ -107,7 +107,7 @@ def with_hazard(
     outlook
         What the chain says.
     within
-        The hazard's probability of a violation within h steps, h = 0, 1, ..
+        The score's probability of a violation within h steps, h = 0, 1, ..
     violates, low, high
         Its probability that the run ends violated, and between which it lies.
     """

@@ -8,42 +8,42 @@ relatives, and one that has none by its defence alone.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Pipeline = tuple[int, ...]
-"""Numbers of the marks that a name bears."""
+"""Numbers of the traits that a name bears."""
 
-DEFENCE, MODEL, PIPELINE, WORD = MARK_KINDS = ("defence", "model", "pipeline", "word")
+DEFENCE, MODEL, PIPELINE, WORD = TRAIT_KINDS = ("defence", "model", "pipeline", "word")
 
 _WORDS = re.compile(r"[^\W\d_]+|\d+[^\W\d_]*")
 
 
-class Marks(Struct, frozen=True, gc=False):
+class Traits(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """What names of pipelines can say, numbered.
 
     Parameters
     ----------
-    marks
+    traits
         Each as its kind and a name, such as ``"defence tool_filter"``; its number is its place.
     """
 
-    marks: tuple[str, ...]
+    traits: Annotated[tuple[str, ...], Meta(max_length=10_000)]
 
     @classmethod
-    def of_names(cls, names: Iterable[str]) -> Marks:
-        """Return the marks that some names bear, those of a kind one after the other in the order of `MARK_KINDS`.
+    def of_names(cls, names: Iterable[str]) -> Traits:
+        """Return the traits that some names bear, those of a kind one after the other in the order of `TRAIT_KINDS`.
 
         What follows a name that is listed itself, after a hyphen, is a defence: with ``gpt-4o`` in the list,
         ``gpt-4o-tool_filter`` has the defence ``tool_filter``.
 
         Examples
         --------
-        >>> Marks.of_names(["gpt-4o", "gpt-4o-filter", "GPT-5"]).named("defence")
+        >>> Traits.of_names(["gpt-4o", "gpt-4o-filter", "GPT-5"]).named("defence")
         ('filter',)
         """
         known = {name.lower() for name in names if name}
@@ -54,38 +54,38 @@ class Marks(Struct, frozen=True, gc=False):
         return cls(tuple(sorted(found)))
 
     def __len__(self) -> int:
-        return len(self.marks)
+        return len(self.traits)
 
     def named(self, kind: str) -> tuple[str, ...]:
-        """Return the names of all marks of a kind."""
+        """Return the names of all traits of a kind."""
         prefix = f"{kind} "
-        return tuple([mark[len(prefix) :] for mark in self.marks if mark.startswith(prefix)])
+        return tuple([trait[len(prefix) :] for trait in self.traits if trait.startswith(prefix)])
 
     def pipelines(self) -> list[Pipeline]:
-        """Return the marks of every pipeline that is known by its name."""
-        return [marks for marks in map(self.of, self.named(PIPELINE)) if marks]
+        """Return the traits of every pipeline that is known by its name."""
+        return [traits for traits in map(self.of, self.named(PIPELINE)) if traits]
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kind of every mark."""
-        return tuple([mark.partition(" ")[0] for mark in self.marks])
+        """The kind of every trait."""
+        return tuple([trait.partition(" ")[0] for trait in self.traits])
 
     def of(self, name: str) -> Pipeline:
-        """Return the marks of a name; what is not known is left out.
+        """Return the traits of a name; what is not known is left out.
 
         Examples
         --------
-        >>> marks = Marks.of_names(["gpt-4o", "gpt-4o-filter"])
-        >>> [marks.marks[number] for number in marks.of("GPT-5-filter")]
+        >>> traits = Traits.of_names(["gpt-4o", "gpt-4o-filter"])
+        >>> [traits.traits[number] for number in traits.of("GPT-5-filter")]
         ['defence filter', 'word gpt']
         """
         name = name.lower()
-        known = {mark: number for number, mark in enumerate(self.marks)}
+        known = {trait: number for number, trait in enumerate(self.traits)}
         base, defence = name, ""
         if f"{MODEL} {name}" not in known:
             defence = next((one for one in self.named(DEFENCE) if name.endswith(f"-{one}")), "")
             base = name[: -len(defence) - 1] if defence else name
-        return tuple(sorted([known[mark] for mark in _borne(name, base, defence) if mark in known]))
+        return tuple(sorted([known[trait] for trait in _borne(name, base, defence) if trait in known]))
 
 
 def _base(name: str, known: set[str]) -> str:

@@ -6,13 +6,12 @@ from enum import Enum
 from math import isnan, nan
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import force_setattr
 
 from safetydrift.monitor.verdict import Basis, Intervention
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from typing import Any
 
 
@@ -30,7 +29,7 @@ HIGHEST_THRESHOLD = 1.000001
 """Just above certainty: no known probability alarms."""
 
 
-class Policy(Struct, frozen=True, gc=False):
+class Policy(Struct, frozen=True, gc=False, forbid_unknown_fields=True):
     """When to intervene, and how.
 
     Parameters
@@ -46,7 +45,7 @@ class Policy(Struct, frozen=True, gc=False):
     intervention
         What an alarm does to the agent.
     alarm_unseen
-        Whether standing in a state the model knows nothing about is an alarm. It is by default: unknown is
+        Whether to be in a state the model knows nothing about is an alarm. It is by default: unknown is
         not safe.
     bound
         Whether thresholds are compared with the probability or with the upper end of its interval.
@@ -65,7 +64,7 @@ class Policy(Struct, frozen=True, gc=False):
     bound: Bound = Bound.MEAN
 
     def __post_init__(self) -> None:
-        """Check the parts; a threshold for proposals that is not given is that for standings."""
+        """Check the parts; a threshold for proposals that is not given is the same as the other."""
         if isnan(self.pending_threshold):
             force_setattr(self, "pending_threshold", self.threshold)
         if type(self.horizon) is not int or self.horizon < 1:
@@ -96,33 +95,6 @@ class Policy(Struct, frozen=True, gc=False):
         return compared >= (self.pending_threshold if pending else self.threshold)
 
     def definition(self) -> dict[str, Any]:
-        """Return the policy as plain data."""
-        return {
-            "horizon": self.horizon,
-            "threshold": self.threshold,
-            "pending_threshold": self.pending_threshold,
-            "intervention": self.intervention.value,
-            "alarm_unseen": self.alarm_unseen,
-            "bound": self.bound.value,
-        }
-
-    @classmethod
-    def from_definition(cls, definition: Mapping[str, Any]) -> Policy:
-        """Build a policy from plain data; the inverse of `definition`.
-
-        Raises
-        ------
-        ValueError, TypeError, KeyError
-            If a part is missing or of the wrong kind; nothing is converted.
-        """
-        alarm_unseen = definition["alarm_unseen"]
-        if not isinstance(alarm_unseen, bool):
-            raise TypeError(f"'alarm_unseen' is true or false, not {alarm_unseen!r}")
-        return cls(
-            definition["horizon"],
-            definition["threshold"],
-            definition["pending_threshold"],
-            Intervention(definition["intervention"]),
-            alarm_unseen=alarm_unseen,
-            bound=Bound(definition.get("bound", Bound.MEAN.value)),
-        )
+        """Return the policy as plain data, as a model file holds it."""
+        found: dict[str, Any] = to_builtins(self)
+        return found

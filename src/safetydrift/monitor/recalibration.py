@@ -1,7 +1,7 @@
-"""What a deployment's own runs say about the probabilities of a hazard: one pass, two numbers per link.
+"""What a deployment's own runs say about the probabilities of a risk score: one pass, two numbers per link.
 
-A hazard that was fitted elsewhere ranks runs of a new model or a new place well enough, but its probabilities may be
-too high or too low there. For every link, standing and proposed, the log odds ``z`` that it gives are corrected to
+A score that was fitted elsewhere ranks runs of a new model or a new place well enough, but its probabilities may be
+too high or too low there. For every link the log odds ``z`` that it gives are corrected to
 ``a + b z``. The intercept and the slope have a normal prior around 0 and 1, so that few runs change little; their
 posterior mode and its precision are found by Newton's method, and stand in the model file, where they are the prior of
 the next update. The rows of a run are alike, so each weighs less, the more of them there are: together they weigh as
@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from safetydrift.errors import ModelFileError
 from safetydrift.monitor.foresight import monitor_for
-from safetydrift.monitor.hazard import LinkSpread
-from safetydrift.monitor.intervals import MOST_BETWEEN
+from safetydrift.monitor.guarantee import SUBJECTS
+from safetydrift.monitor.risk_score import MOST_BETWEEN, Link, RiskScore, Side
+from safetydrift.monitor.score_rows import NEVER
 from safetydrift.monitor.walk import walk
 from safetydrift.states.trajectory import VIOLATED, observe
 
@@ -27,8 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
-    from safetydrift.monitor.hazard import Hazard, Spread
+    from safetydrift.monitor.guarantee import Subject
     from safetydrift.monitor.model import Model
+    from safetydrift.monitor.verdict import Verdict
     from safetydrift.states.trajectory import Trajectory
 
 INTERCEPT_SPREAD, SLOPE_SPREAD = 1.0, 0.3
@@ -38,7 +40,7 @@ ROWS_PER_RUN = 8.0
 """As how many independent observations the rows of one run count together, at most."""
 
 FLATTEST = 0.1
-"""Slopes are never below: a hazard that ranks wrongly is flattened, not turned round."""
+"""Slopes are never below: a score that ranks wrongly is flattened, not turned round."""
 
 ROUNDS = 50
 SMALLEST_STEP = 1e-9
@@ -48,12 +50,12 @@ _DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a hazard said along runs, and what came of it.
+    """What a risk score said along runs, and what came of it.
 
     Parameters
     ----------
-    odds : (rows, horizons) array
-        Log odds of a violation within 1, 2, .. steps; for standings, in the end in one more column.
+    odds : (rows, horizons + 1) array
+        Log odds of a violation within 1, 2, .. steps, and in the end.
     left : (rows,) array of int
         Calls until the violation has happened; a large number where there is none.
     violated : (rows,) array of bool
@@ -79,31 +81,36 @@ class Said:
 
 
 def said_of(model: Model, trajectories: Iterable[Trajectory]) -> tuple[Said, Said]:
-    """Return what a model with a hazard says along runs: of where they stand, and of what they propose."""
-    monitor = monitor_for(model)
-    never = np.iinfo(np.int64).max
-    sides: tuple[list[tuple[float, ...]], list[tuple[float, ...]]] = ([], [])
-    rest: tuple[list[tuple[int, bool, int]], list[tuple[int, bool, int]]] = ([], [])
+    """Return what a model with a risk score says along runs: of where they stand, and of what they propose."""
+    monitor, current, proposal = monitor_for(model), _Collected(), _Collected()
     for number, run in enumerate(trajectories):
         seen = observe(run, model.space, model.notion, model.unknown_onset)
         for step, (state, move) in enumerate(walk(monitor, run, len(seen.states))):
-            left = never if seen.onset is None else seen.onset - step
-            verdict = monitor.verdict(state)
-            sides[0].append((*verdict.within[1:], verdict.eventually))
-            rest[0].append((left, seen.end == VIOLATED, number))
+            left = NEVER if seen.onset is None else seen.onset - step
+            rest = left, seen.end == VIOLATED, number
+            current.add(monitor.verdict(state), rest)
             if move is not None:
-                sides[1].append(monitor.foresee(state, move).within[1:])
-                rest[1].append((left, seen.end == VIOLATED, number))
-    widths = model.max_horizon + 1, model.max_horizon
-    return _said(sides[0], rest[0], widths[0]), _said(sides[1], rest[1], widths[1])
+                proposal.add(monitor.foresee(state, move), rest)
+    return current.said(model.max_horizon), proposal.said(model.max_horizon)
 
 
-def _said(probabilities: list[tuple[float, ...]], rest: list[tuple[int, bool, int]], width: int) -> Said:
-    found = np.array(probabilities, dtype=np.float64).reshape(-1, width)
-    with np.errstate(divide="ignore"):
-        odds = np.clip(np.log(found) - np.log1p(-found), -_FURTHEST, _FURTHEST)
-    columns = np.array(rest, dtype=np.int64).reshape(-1, 3)
-    return Said(odds, columns[:, 0], columns[:, 1].astype(np.bool_), columns[:, 2])
+class _Collected:
+    """Collects verdicts."""
+
+    def __init__(self) -> None:
+        self._probabilities: list[tuple[float, ...]] = []
+        self._rest: list[tuple[int, bool, int]] = []
+
+    def add(self, verdict: Verdict, rest: tuple[int, bool, int]) -> None:
+        self._probabilities.append((*verdict.within[1:], verdict.eventually))
+        self._rest.append(rest)
+
+    def said(self, max_horizon: int) -> Said:
+        found = np.array(self._probabilities, dtype=np.float64).reshape(-1, max_horizon + 1)
+        with np.errstate(divide="ignore"):
+            odds = np.clip(np.log(found) - np.log1p(-found), -_FURTHEST, _FURTHEST)
+        columns = np.array(self._rest, dtype=np.int64).reshape(-1, 3)
+        return Said(odds, columns[:, 0], columns[:, 1].astype(np.bool_), columns[:, 2])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +180,13 @@ def _probability(odds: FloatArray) -> FloatArray:
 # -- in a model -------------------------------------------------------------------------------------------
 
 
-def corrected(model: Model, trajectories: Iterable[Trajectory]) -> tuple[Hazard, dict[str, Any]]:
-    """Return a model's hazard with its links corrected, and what the next correction starts from.
+def corrected(model: Model, trajectories: Iterable[Trajectory]) -> tuple[RiskScore, dict[str, Any]]:
+    """Return a model's risk score with its links corrected, and what the next correction starts from.
 
     Parameters
     ----------
     model
-        A model with a hazard; its provenance may hold the corrections made before.
+        A model with a risk score; its provenance may hold the corrections made before.
     trajectories
         Runs that it was not fitted on.
 
@@ -188,54 +195,40 @@ def corrected(model: Model, trajectories: Iterable[Trajectory]) -> tuple[Hazard,
     ModelFileError
         If the corrections made before cannot be read.
     """
-    hazard = model.hazard
-    if hazard is None:
-        raise ValueError("a model without a hazard has no links to correct")
-    standing, proposal = said_of(model, trajectories)
-    n = model.max_horizon
-    before = corrections_of(model.provenance.get("recalibration"), n)
-    after = {
-        "standing": _corrections(standing, before["standing"], n),
-        "proposal": _corrections(proposal, before["proposal"], n),
-    }
-    links = {
-        "standing": (*hazard.within, hazard.eventually),
-        "proposal": hazard.proposed,
-    }
-    changed = {
-        side: tuple(_link(*found) for found in zip(links[side], before[side], after[side], strict=True))
-        for side in links
-    }
-    result = replace(
-        hazard,
-        within=changed["standing"][:n],
-        eventually=changed["standing"][n],
-        proposed=changed["proposal"],
-        spread=None if hazard.spread is None else _narrowed(hazard.spread, before, after),
+    found = model.risk_score
+    if found is None:
+        raise ValueError("a model without a risk score has no links to correct")
+    before = corrections_of(model.provenance.get("recalibration"), model.max_horizon)
+    current, proposal = (
+        _corrected(side, said, before[subject])
+        for subject, side, said in zip(
+            SUBJECTS, (found.current, found.proposal), said_of(model, trajectories), strict=True
+        )
     )
+    result = RiskScore(traits=found.traits, current=current[0], proposal=proposal[0])
+    told = zip(SUBJECTS, (current[1], proposal[1]), strict=True)
     return result, {
-        side: [[one.intercept, one.slope, *one.precision] for one in corrections]
-        for side, corrections in after.items()
+        subject: [[one.intercept, one.slope, *one.precision] for one in corrections]
+        for subject, corrections in told
     }
 
 
-def corrections_of(definition: Any, max_horizon: int) -> dict[str, list[Correction]]:
-    """Return the corrections that a model file tells of; none at all where it tells of none.
+def corrections_of(definition: Any, max_horizon: int) -> dict[Subject, list[Correction]]:
+    """Return the corrections that a model file tells of, those of the end last; none at all where it tells of none.
 
     Raises
     ------
     ModelFileError
         If they cannot be read.
     """
-    lengths = {"standing": max_horizon + 1, "proposal": max_horizon}
     if definition is None:
-        return {side: [Correction()] * length for side, length in lengths.items()}
+        return {subject: [Correction()] * (max_horizon + 1) for subject in SUBJECTS}
     try:
-        found = {side: [_correction(one) for one in definition[side]] for side in lengths}
+        found = {subject: [_correction(one) for one in definition[subject]] for subject in SUBJECTS}
     except (KeyError, TypeError, ValueError) as error:
-        raise ModelFileError(f"the corrections of its hazard cannot be read: {error!r}") from error
-    if any(len(found[side]) != length for side, length in lengths.items()):
-        raise ModelFileError("the corrections of its hazard are more or fewer than its links")
+        raise ModelFileError(f"the corrections of its risk score cannot be read: {error!r}") from error
+    if any(len(each) != max_horizon + 1 for each in found.values()):
+        raise ModelFileError("the corrections of its risk score are more or fewer than its links")
     return found
 
 
@@ -248,44 +241,34 @@ def _correction(numbers: Any) -> Correction:
     return Correction(intercept, slope, (first, mixed, second))
 
 
-def _corrections(said: Said, before: list[Correction], n_horizons: int) -> list[Correction]:
-    """Return the corrections after what was said, in terms of the odds before any correction."""
-    weight = said.weight
-    return [
+def _corrected(side: Side, said: Said, before: list[Correction]) -> tuple[Side, list[Correction]]:
+    """Return a side after what was said, and its corrections in terms of the odds before any correction."""
+    weight, n_horizons = said.weight, len(side.within)
+    after = [
         one.after(
             (said.odds[:, column] - one.intercept) / one.slope, said.happened(column, n_horizons), weight
         )
         for column, one in enumerate(before)
     ]
+    *within, eventually = [
+        _link(*each) for each in zip((*side.within, side.eventually), before, after, strict=True)
+    ]
+    return replace(side, within=tuple(within), eventually=eventually), after
 
 
-def _narrowed(
-    spread: Spread, before: dict[str, list[Correction]], after: dict[str, list[Correction]]
-) -> Spread:
-    """Return what is not known after a correction.
+def _link(link: Link, before: Correction, after: Correction) -> Link:
+    """Return a link with one correction taken back and another made.
 
     What a weight is matters less, the more is known of the correction, which holds what the weights of a deployment's
     model, tools and words have in common. What differs between its tasks stays, at the new slope.
     """
-    links = {"standing": (*spread.within, spread.eventually), "proposal": spread.proposed}
-    found = {
-        side: tuple(
-            LinkSpread(
-                round(min(one.between * (now.slope / then.slope) ** 2, MOST_BETWEEN), _DIGITS),
-                round(now.open, _DIGITS),
-            )
-            for one, then, now in zip(links[side], before[side], after[side], strict=True)
-        )
-        for side in links
-    }
-    standing = found["standing"]
-    return replace(spread, within=standing[:-1], eventually=standing[-1], proposed=found["proposal"])
-
-
-def _link(link: tuple[float, float], before: Correction, after: Correction) -> tuple[float, float]:
-    """Return a link with one correction taken back and another made."""
-    intercept, slope = (link[0] - before.intercept) / before.slope, link[1] / before.slope
-    return (
+    intercept, slope = (link.intercept - before.intercept) / before.slope, link.slope / before.slope
+    between = link.between
+    if between is not None:
+        between = round(min(between * (after.slope / before.slope) ** 2, MOST_BETWEEN), _DIGITS)
+    return Link(
         round(after.intercept + after.slope * intercept, _DIGITS),
         round(after.slope * slope, _DIGITS),
+        between,
+        link.left if between is None else round(after.open, _DIGITS),
     )

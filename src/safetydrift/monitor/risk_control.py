@@ -32,7 +32,7 @@ from msgspec.structs import replace
 
 from safetydrift.errors import CalibrationError, LeakageError
 from safetydrift.monitor.foresight import monitor_for
-from safetydrift.monitor.guarantee import COSTS, FALSE_ALARMS, Goal, Promise, as_provenance
+from safetydrift.monitor.guarantee import COSTS, FALSE_ALARMS, Goal, Promise, Subject, as_provenance
 from safetydrift.monitor.maxima import ALWAYS, NEVER, Maxima
 from safetydrift.states.task_words import task_digest
 from safetydrift.states.trajectory import observe
@@ -108,22 +108,28 @@ def with_thresholds(model: Model, maxima: Maxima, goal: Goal, *, cross_fitted: b
     CalibrationError
         If the goal cannot be reached with these runs.
     """
+    scores: dict[Subject, FloatArray] = {"current": maxima.current, "proposal": maxima.proposal}
+    horizon = model.policy.horizon
     promises = {
-        subject: promise(
-            scores, maxima, goal, subject=subject, horizon=model.policy.horizon, cross_fitted=cross_fitted
-        )
-        for subject, scores in (("standing", maxima.current), ("proposal", maxima.proposal))
+        subject: promise(found, maxima, goal, subject=subject, horizon=horizon, cross_fitted=cross_fitted)
+        for subject, found in scores.items()
     }
     policy = replace(
         model.policy,
-        threshold=promises["standing"].threshold,
+        threshold=promises["current"].threshold,
         pending_threshold=promises["proposal"].threshold,
     )
     return replace(model, policy=policy, provenance={**model.provenance, **as_provenance(promises)})
 
 
 def promise(
-    scores: FloatArray, maxima: Maxima, goal: Goal, *, subject: str, horizon: int, cross_fitted: bool = False
+    scores: FloatArray,
+    maxima: Maxima,
+    goal: Goal,
+    *,
+    subject: Subject,
+    horizon: int,
+    cross_fitted: bool = False,
 ) -> Promise:
     """Choose one threshold.
 

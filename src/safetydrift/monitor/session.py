@@ -12,7 +12,7 @@ from safetydrift.effects.history.sources import N_SOURCES
 from safetydrift.effects.proposal import Proposal
 from safetydrift.errors import SnapshotError, SpaceError
 from safetydrift.monitor.categories import Belief
-from safetydrift.monitor.covariates import Covariates
+from safetydrift.monitor.facts import Facts
 from safetydrift.states.bounded import Count
 from safetydrift.states.trajectory import Move
 
@@ -37,8 +37,8 @@ class TrajectoryState(Struct, frozen=True, gc=False, array_like=True, forbid_unk
         Whether the rules have been violated; only ever set for models that go by the rules, and never unset.
     history
         What the run has shown so far; None for models whose states do not depend on it.
-    past, pipeline
-        What a hazard looks at beside the state, and which model acts; None for models without a hazard.
+    facts, pipeline
+        What a risk score looks at beside the state, and which model acts; None for models without one.
     belief
         What there is to tell the run's category by; None where the category is known, or the model has no soft ones.
     """
@@ -49,7 +49,7 @@ class TrajectoryState(Struct, frozen=True, gc=False, array_like=True, forbid_unk
     since: tuple[Count, ...]
     violated: bool = False
     history: History | None = None
-    past: Covariates | None = None
+    facts: Facts | None = None
     pipeline: tuple[Count, ...] | None = None
     belief: Belief | None = None
 
@@ -86,9 +86,8 @@ class TrajectoryState(Struct, frozen=True, gc=False, array_like=True, forbid_unk
         SnapshotError
             If it is none.
         """
-        effects = () if self.past is None else (self.past.last_effect - 1, self.past.effect_before - 1)
         path = () if self.belief is None else self.belief.path
-        if max(self.state, *effects, *path) >= space.n_states or len(self.since) != len(space.dimensions):
+        if max((self.state, *path)) >= space.n_states or len(self.since) != len(space.dimensions):
             raise SnapshotError("not the state of a run in this state space")
 
 
@@ -106,9 +105,9 @@ class Pending(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
     proposal: Proposal
     move: Move
 
-    def kept(self) -> Pending:
-        """Return what is kept until the result comes: nothing that is written in the arguments."""
-        return Pending(self.proposal.kept(), self.move)
+    def stored(self) -> Pending:
+        """Return what is stored until the result comes: nothing that is written in the arguments."""
+        return Pending(self.proposal.stored(), self.move)
 
     def require(self, space: StateSpace) -> None:
         """Check that it is a call in a space.

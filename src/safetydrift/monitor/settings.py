@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, convert, to_builtins
 
 from safetydrift.states.trajectory import Notion, UnknownOnset
 
@@ -43,8 +44,7 @@ class Estimator(Enum):
     off, so every figure is too high; here for comparison (docs/design/completion-and-censoring.md)."""
 
 
-@dataclass(frozen=True, slots=True)
-class FitSettings:
+class FitSettings(Struct, frozen=True, kw_only=True):
     """The choices of a fit.
 
     Parameters
@@ -65,10 +65,10 @@ class FitSettings:
         The suggested thresholds alarm in at most this share of the training runs that do not violate. This is
         a description of the training runs, not a guarantee.
     proposal_budget
-        The same for the threshold on proposed calls of a model with a hazard, whose alarms stop an agent rather than
-        warn it.
-    hazard
-        Whether to fit a hazard beside the chain (space `flow`).
+        The same for the threshold on proposed calls of a model with a risk score, whose alarms stop an agent rather
+        than warn it.
+    risk_score
+        Whether to fit a risk score beside the chain (space `flow`).
     soft_categories
         Whether to count the words of tasks by category, so that runs whose category nobody names can be followed by
         all of them (`safetydrift.monitor.categories`).
@@ -82,23 +82,13 @@ class FitSettings:
     unknown_onset: UnknownOnset = UnknownOnset.LAST_CALL
     false_alarm_budget: float = 0.1
     proposal_budget: float = 0.01
-    hazard: bool = False
+    risk_score: bool = False
     soft_categories: bool = True
 
-    def definition(self) -> dict[str, object]:
+    def definition(self) -> dict[str, Any]:
         """Return the settings as plain data."""
-        return {
-            "notion": self.notion.value,
-            "granularity": self.granularity.value,
-            "estimator": self.estimator.value,
-            "strength": self.strength,
-            "max_horizon": self.max_horizon,
-            "unknown_onset": self.unknown_onset.value,
-            "false_alarm_budget": self.false_alarm_budget,
-            "proposal_budget": self.proposal_budget,
-            "hazard": self.hazard,
-            "soft_categories": self.soft_categories,
-        }
+        found: dict[str, Any] = to_builtins(self)
+        return found
 
     @classmethod
     def from_definition(cls, definition: Mapping[str, Any]) -> FitSettings:
@@ -106,18 +96,10 @@ class FitSettings:
 
         Raises
         ------
-        ValueError, TypeError, KeyError
+        ValueError
             If a part is missing or of the wrong kind.
         """
-        return cls(
-            notion=Notion(definition["notion"]),
-            granularity=Granularity(definition["granularity"]),
-            estimator=Estimator(definition["estimator"]),
-            strength=float(definition["strength"]),
-            max_horizon=int(definition["max_horizon"]),
-            unknown_onset=UnknownOnset(definition["unknown_onset"]),
-            false_alarm_budget=float(definition["false_alarm_budget"]),
-            proposal_budget=float(definition["proposal_budget"]),
-            hazard=bool(definition["hazard"]),
-            soft_categories=bool(definition.get("soft_categories", False)),  # older models have none
-        )
+        missing = set(cls.__struct_fields__).difference(definition)
+        if missing:
+            raise ValueError(f"{min(missing)!r} is missing")
+        return convert(definition, cls)

@@ -1,4 +1,4 @@
-"""What is not known about a fitted hazard: the numbers behind `safetydrift.monitor.intervals`.
+"""What is not known about a fitted risk score: the numbers behind `safetydrift.monitor.intervals`.
 
 *Weights.* The ridge penalty is a normal prior of variance ``c`` for every weight, and what the rows tell about a weight
 is its Fisher information ``i``, so that ``1 / (1 + c i)`` of the prior's variance is left. But the rows of a run and
@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from safetydrift.monitor.hazard import KINDS, Learned, LinkSpread
-from safetydrift.monitor.intervals import LEVELS
-from safetydrift.monitor.pipelines import MARK_KINDS
+from safetydrift.monitor.pipelines import TRAIT_KINDS
+from safetydrift.monitor.risk_score import EXPOSED, LEVELS, TOOLS, WORD_SETS, Learned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from safetydrift.markov._arrays import BoolArray, FloatArray, IntArray
-    from safetydrift.monitor.hazard import Weights
+    from safetydrift.monitor.risk_score import Link, Weights, WordSet
 
 CELL_WIDTH = 0.5
 """Width of a cell, in units of the score."""
@@ -50,18 +49,18 @@ class Known:
     left : (columns,) array
         Share of the variance that is left.
     variances : (kinds,) array
-        Variance of the weights of each kind, in the order of `KINDS`.
+        Variance of the weights of each kind, in the order of the widths.
     widths
-        Columns of each kind.
+        Columns of each kind (`safetydrift.monitor.risk_score.KINDS`).
     """
 
     left: FloatArray
     variances: FloatArray
-    widths: Sequence[int]
+    widths: Mapping[str, int]
 
     @classmethod
     def of(
-        cls, coefficients: FloatArray, information: FloatArray, penalty: float, widths: Sequence[int]
+        cls, coefficients: FloatArray, information: FloatArray, penalty: float, widths: Mapping[str, int]
     ) -> Known:
         """Return what is known of coefficients after a penalised fit.
 
@@ -72,10 +71,10 @@ class Known:
         penalty
             The prior's variance.
         widths
-            Columns of each kind.
+            Columns of each kind (`safetydrift.monitor.risk_score.KINDS`).
         """
         remaining = 1.0 / (1.0 + penalty * information)
-        cuts = np.cumsum(widths)[:-1]
+        cuts = np.cumsum(list(widths.values()))[:-1]
         variances = [
             _variance(found, 1.0 - share, penalty)
             for found, share in zip(np.split(coefficients, cuts), np.split(remaining, cuts), strict=True)
@@ -85,50 +84,52 @@ class Known:
     @property
     def by_column(self) -> FloatArray:
         """Variance of each coefficient, (columns,)."""
-        return np.asarray(self.left * np.repeat(self.variances, self.widths))
+        return np.asarray(self.left * np.repeat(self.variances, list(self.widths.values())))
 
-    def learned(
-        self, tables: Sequence[int], tools: Mapping[str, int], weights: Weights, scales: Mapping[str, float]
-    ) -> Learned:
-        """Return the same in the form in which it is looked up.
 
-        Parameters
-        ----------
-        tables
-            Number of cells by factor.
-        tools
-            Numbers of the tools by name.
-        weights
-            The weights found.
-        scales
-            How much more than 1 a set of words counts, by kind.
-        """
-        levels = np.clip(np.round(-2.0 * np.log2(self.left)), 0, len(LEVELS) - 1).astype(np.int64)
-        parts = dict(zip(KINDS, np.split(levels, np.cumsum(self.widths)[:-1]), strict=True))
-        words = {
-            kind: _text(parts[kind][np.array(list(getattr(weights, kind)), dtype=np.int64)])
-            for kind in scales
-        }
-        by_name = [
-            {name: int(parts[kind][number]) for name, number in tools.items() if parts[kind][number]}
-            for kind in ("last", "before")
-        ]
-        cells = np.split(parts["tables"], np.cumsum(tables)[:-1])
-        variances = [
-            min(float(f"{variance * scales.get(kind, 1.0) ** 2:.{_DIGITS}g}"), HIGHEST_VARIANCE)
-            for kind, variance in zip(KINDS, self.variances, strict=True)
-        ]
-        return Learned(
-            variances=tuple(variances),
-            tables=tuple([_text(part).rstrip(LEVELS[0]) for part in cells]),
-            last=by_name[0],
-            before=by_name[1],
-            marks="".join([_text(parts[kind]) for kind in MARK_KINDS]),
-            marks_exposed="".join([_text(parts[f"{kind}_exposed"]) for kind in MARK_KINDS]),
-            task=words["task"],
-            orders=words["orders"],
-            heard=words["heard"],
-        )
+def learned_of(
+    known: Known,
+    sizes: Mapping[str, int],
+    tools: Mapping[str, int],
+    weights: Weights,
+    scales: Mapping[WordSet, float],
+) -> Learned:
+    """Return what a regression knows, in the form in which it is looked up.
+
+    Parameters
+    ----------
+    sizes
+        Number of cells by feature.
+    tools
+        Numbers of the tools by name.
+    weights
+        The weights found.
+    scales
+        How much more than 1 a set of words counts.
+    """
+    levels = np.clip(np.round(-2.0 * np.log2(known.left)), 0, len(LEVELS) - 1).astype(np.int64)
+    cuts = np.cumsum(list(known.widths.values()))[:-1]
+    parts = dict(zip(known.widths, np.split(levels, cuts), strict=True))
+    last, before = (
+        {name: int(parts[kind][number]) for name, number in tools.items() if parts[kind][number]}
+        for kind in TOOLS
+    )
+    variances = {kind: float(found) for kind, found in zip(known.widths, known.variances, strict=True)}
+    variances |= {which: variances[which] * scale**2 for which, scale in scales.items()}
+    cells = np.split(parts["cells"], np.cumsum(list(sizes.values()))[:-1])
+    return Learned(
+        variances={
+            kind: min(float(f"{found:.{_DIGITS}g}"), HIGHEST_VARIANCE) for kind, found in variances.items()
+        },
+        cells={name: _text(part).rstrip(LEVELS[0]) for name, part in zip(sizes, cells, strict=True)},
+        tools=(last, before),
+        words={
+            which: _text(parts[which][np.array(list(weights.words[which]), dtype=np.int64)])
+            for which in WORD_SETS
+        },
+        traits="".join([_text(parts[kind]) for kind in TRAIT_KINDS]),
+        traits_exposed="".join([_text(parts[f"{kind}{EXPOSED}"]) for kind in TRAIT_KINDS]),
+    )
 
 
 def _variance(found: FloatArray, known: FloatArray, penalty: float) -> float:
@@ -186,23 +187,21 @@ class Cells:
         score, variance = (np.bincount(cell, values[chosen]) / size for values in (scores, variances))
         return cls(chosen, cell, size, score, variance)
 
-    def spread(self, link: tuple[float, float], happened: BoolArray) -> LinkSpread:
+    def between(self, link: Link, happened: BoolArray) -> float:
         """Return the variance between tasks of a link's log odds, the likeliest of `CANDIDATES`.
 
         Parameters
         ----------
-        link
-            Intercept and slope.
         happened : (rows,) array of bool
             What came of every row.
         """
         hits = np.bincount(self.cell, happened[self.chosen], minlength=len(self.size)).astype(np.float64)
-        odds, of_weights = link[0] + link[1] * self.score, link[1] ** 2 * self.variance
+        odds, of_weights = link.intercept + link.slope * self.score, link.slope**2 * self.variance
         likelihood = [
             _likelihood(hits, self.size, centres(odds, between), between + of_weights)
             for between in CANDIDATES
         ]
-        return LinkSpread(float(f"{CANDIDATES[int(np.argmax(likelihood))]:.{_DIGITS}g}"))
+        return float(f"{CANDIDATES[int(np.argmax(likelihood))]:.{_DIGITS}g}")
 
 
 def centres(odds: FloatArray, variance: float) -> FloatArray:

@@ -128,13 +128,13 @@ class Tabulated:
         later, spread = within[horizon - 1], variance[horizon - 1]
         violates = self.arrival
         doubt = violates * (1.0 - violates) / (self.arrival_weights + 1.0)
-        # The proposed call is calm and so is what follows: independent, so second moments multiply.
-        calm, ahead = (1.0 - violates) ** 2, (1.0 - later) ** 2
-        arriving = (doubt + calm) * (spread + ahead) - calm * ahead
+        # The proposed call does not violate and neither does what follows: independent, so second moments multiply.
+        spared, ahead = (1.0 - violates) ** 2, (1.0 - later) ** 2
+        arriving = (doubt + spared) * (spread + ahead) - spared * ahead
         eventually = self.ends.probability(VIOLATED)
         at_the_end = absorption_variance(self.ends, self.weights, self.visits)
         low, high = beta_interval(within[horizon], variance[horizon])
-        arriving_low, arriving_high = beta_interval(violates + (1.0 - violates) * later, arriving)
+        pending_low, pending_high = beta_interval(violates + (1.0 - violates) * later, arriving)
         eventually_low, eventually_high = beta_interval(
             self._where_known(eventually), self._where_known(at_the_end)
         )
@@ -142,8 +142,8 @@ class Tabulated:
             horizon=horizon,
             low=rounded(low, BOUND_DIGITS),
             high=rounded(high, BOUND_DIGITS),
-            arriving_low=rounded(arriving_low, BOUND_DIGITS),
-            arriving_high=rounded(arriving_high, BOUND_DIGITS),
+            pending_low=rounded(pending_low, BOUND_DIGITS),
+            pending_high=rounded(pending_high, BOUND_DIGITS),
             eventually_low=rounded(eventually_low, BOUND_DIGITS),
             eventually_high=rounded(eventually_high, BOUND_DIGITS),
         )

@@ -4,7 +4,7 @@ A model file keeps the counts behind its tables by source and category. Counts a
 estimating again gives the chain that a fit on all runs together would have given, exactly: rows, concentrations, bounds
 and all. With forgetting, a run weighs half as much for every ``half_life`` runs that came after it.
 
-A hazard is not fitted again, for that needs all runs; its probabilities are corrected instead
+A risk score is not fitted again, for that needs all runs; its probabilities are corrected instead
 (`safetydrift.monitor.recalibration`).
 """
 
@@ -118,10 +118,10 @@ def update(
     )
     if settings.soft_categories:
         result = replace(result, categories=_counted(runs, digests - known, model))
-    if model.hazard is not None:
-        hazard, corrections = corrected(model, runs)
+    if model.risk_score is not None:
+        found_score, corrections = corrected(model, runs)
         result = replace(
-            result, hazard=hazard, provenance={**result.provenance, "recalibration": corrections}
+            result, risk_score=found_score, provenance={**result.provenance, "recalibration": corrections}
         )
     categories = {run.category for run, _ in used} - set(model.tables)
     return Updated(result, len(used), len(digests), left_out, tuple(sorted(categories)), len(digests - known))

@@ -42,7 +42,7 @@ def by_replay(cases, monitor):
 @pytest.mark.parametrize("granularity", Granularity)
 @pytest.mark.parametrize("estimator", [Estimator.SHRUNK, Estimator.PUBLISHED])
 def test_scores_are_what_replay_and_prediction_files_say(notion, granularity, estimator):
-    settings = FitSettings(notion, granularity, estimator)
+    settings = FitSettings(notion=notion, granularity=granularity, estimator=estimator)
     fitted = MonitorPredictor("monitor", PAPER, CATALOGUE, settings, horizon=3).fit(world(1))
     cases = world(2, few_effects=30)
     scores: Any = fitted.score(cases)
@@ -69,7 +69,7 @@ def test_a_policy_that_tolerates_the_unknown_keeps_its_silence_and_the_risk_stay
     model, _ = fit_model([case.run for case in world(1).cases], PAPER, CATALOGUE)
     monitor = LookupMonitor(model, Policy(threshold=1.0, alarm_unseen=False))
     never_seen = next(
-        state for state, verdict in enumerate(monitor.standing("")) if verdict.basis.value == "unseen"
+        state for state, verdict in enumerate(monitor.current_verdicts("")) if verdict.basis.value == "unseen"
     )
     scores: Any = MonitorScores("m", monitor).score(CaseSet([made(never_seen)]))
     assert scores.within[1].tolist() == [1.0, 1.0, 1.0]

@@ -102,7 +102,7 @@ def standing() -> Callable[[Guard, str], tuple[int, list[str], dict[str, str]]]:
     """Return a function that tells of a run: its steps, what is under way, and what became of each call."""
 
     def look(guard: Guard, key: str) -> tuple[int, list[str], dict[str, str]]:
-        session, _ = guard._keeper.read(key)
+        session, _ = guard._sessions.read(key)
         statuses = {call_id: str(given.status) for call_id, given in session.answers.items()}
         return session.position.steps, list(session.reserved), statuses
 

@@ -94,7 +94,7 @@ def test_every_task_is_a_run(guard, tools):
 @pytest.mark.parametrize("odd", [{"other": 1}, {"text": {"not": "a text"}}, {"text": call("look", text="x")}])
 def test_arguments_that_do_not_fit_raise_nothing_of_ours(guard, tools, odd):
     run(GuardedToolsExecutor(guard, key=KEY), tools, [call("look", **odd)], [call("nowhere")])
-    assert guard._keeper.read(KEY)[0].proposals == 2
+    assert guard._sessions.read(KEY)[0].proposals == 2
 
 
 @pytest.mark.parametrize("which", ["broken", "unopenable"])

@@ -139,7 +139,7 @@ def test_a_subagent_is_a_part_of_its_session(guard):
     started = [event("SubagentStart", agent_id="helper", agent_type="general")]
     answers = played(guarded(None, guard), PROMPT, started, [call("look", "a", agent_id="helper")]).answers
     assert answers[2, 0] == {}
-    assert guard._keeper.read("s/helper")[0].parent == "s/main"
+    assert guard._sessions.read("s/helper")[0].parent == "s/main"
 
 
 def test_the_same_call_gets_the_same_answer_and_a_person_is_asked_off_the_loop(guard):
@@ -169,7 +169,7 @@ def test_malformed_arguments_raise_nothing(guard, given):
     odd = call("look", "a") | {"tool_input": given}
     answer = played(guarded(None, guard), PROMPT, [odd]).answers[1, 0]
     assert "subtype" not in answer
-    assert guard._keeper.read("s/main")[0].proposals == 1
+    assert guard._sessions.read("s/main")[0].proposals == 1
 
 
 def test_an_event_without_a_session_is_denied(guard):

@@ -169,7 +169,7 @@ def test_malformed_arguments_raise_nothing(guard):
     odd = ToolCall(id="a", function="look", arguments={}, parse_error="no JSON")
     approval = asyncio.run(Approving(Gate(guard, KEY)).approve(odd, []))
     assert approval.decision in {"approve", "reject", "escalate"}
-    assert guard._keeper.read(KEY)[0].proposals == 1
+    assert guard._sessions.read(KEY)[0].proposals == 1
 
 
 @pytest.mark.parametrize("which", ["broken", "unopenable"])

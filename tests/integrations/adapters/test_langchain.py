@@ -120,8 +120,8 @@ def test_a_thread_is_a_run_and_later_words_are_heard(guard, tools, monkeypatch):
         agent = agent_of(tools, middleware, [call("look", call_id)], checkpointer=saver)
         agent.invoke(given(text), thread("t2"))
     assert heard == [("t2", "Look at eve's")]
-    assert guard.standing("t1")[0].steps == 1
-    assert guard.standing("t2")[0].steps == 2
+    assert guard.current("t1")[0].steps == 1
+    assert guard.current("t2")[0].steps == 2
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -147,7 +147,7 @@ def test_a_question_interrupts_the_graph_and_its_answer_counts(guard, tools, app
     assert state["messages"][-1].content == "Done."
     assert [name for name, _ in tools.made if name == "pay"] == (["pay"] if approve else [])
     assert (outputs(state)["p"].status == "success") is approve
-    assert guard.standing("t")[0].steps == 1 + approve
+    assert guard.current("t")[0].steps == 1 + approve
 
 
 def test_a_tool_that_waits_for_somebody_is_under_way_and_made_once(guard, standing):
@@ -173,7 +173,7 @@ def test_a_tool_that_waits_for_somebody_is_under_way_and_made_once(guard, standi
 def test_arguments_of_the_wrong_type_raise_nothing_of_ours(guard, tools):
     agent = agent_of(tools, GuardMiddleware(guard, KEY), [call("look", "a", text={"not": "a text"})])
     agent.invoke(given())
-    assert guard._keeper.read(KEY)[0].proposals == 1
+    assert guard._sessions.read(KEY)[0].proposals == 1
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])

@@ -149,7 +149,7 @@ def test_malformed_arguments_raise_nothing_of_ours(guard, tools, arguments):
     agent = agent_of(tools, [function_call("look", arguments, call_id="a")])
     result = run(protect(agent, guard, KEY))
     assert result.final_output == "Done."
-    assert guard._keeper.read(KEY)[0].proposals == 1
+    assert guard._sessions.read(KEY)[0].proposals == 1
 
 
 def test_a_guard_that_fails_refuses(broken, tools):

@@ -261,7 +261,7 @@ def test_interrupted_tools_are_taken_to_have_run(guard, standing):
 
 def test_what_the_user_says_later_is_heard(guarded, guard):
     guarded.hear("Write to bob@example.org")
-    assert guard.standing(KEY)[0].history is not None
+    assert guard.current(KEY)[0].history is not None
     guarded.hear("And to eve@example.org")
 
 

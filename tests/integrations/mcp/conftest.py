@@ -68,11 +68,11 @@ class Connection:
         return self.reply({"jsonrpc": "2.0", "id": number, "result": {"content": content} | more})
 
     def statuses(self):
-        session, _ = self.guard._keeper.read(self.run.key)
+        session, _ = self.guard._sessions.read(self.run.key)
         return [given.status for given in session.answers.values()]
 
     def reserved(self):
-        session, _ = self.guard._keeper.read(self.run.key)
+        session, _ = self.guard._sessions.read(self.run.key)
         return list(session.reserved)
 
     @property

@@ -290,7 +290,7 @@ def test_what_came_back_is_read(connect):
     connection = connect()
     connection.call()
     connection.result(text=key)
-    position, _ = connection.guard.standing("run")
+    position, _ = connection.guard.current("run")
     assert position.history.sensitive
 
 

@@ -103,7 +103,7 @@ class Speaking:
         return asyncio.run(self.asend(body, **more))
 
     def statuses(self, key="run"):
-        session, _ = self.connection.guard._keeper.read(key)
+        session, _ = self.connection.guard._sessions.read(key)
         return [given.status for given in session.answers.values()]
 
 

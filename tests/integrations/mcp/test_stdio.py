@@ -225,7 +225,7 @@ def test_a_named_session_goes_on_in_the_next_process(here):
     from safetydrift.guard import Guard  # noqa: PLC0415
 
     with Guard.load(store=here.path / "sessions.sqlite") as guard:
-        assert guard.standing("mine")[0].steps == 2  # the same number, but another call
+        assert guard.current("mine")[0].steps == 2  # the same number, but another call
 
 
 def test_a_signal_ends_the_proxy_and_its_server(here):
@@ -266,9 +266,9 @@ def test_a_call_under_way_when_the_proxy_is_killed_stays_reserved(here):
         "mcp__notes__read_deaf"
     ]
     with Guard.load(store=here.path / "sessions.sqlite") as guard:
-        session, _ = guard._keeper.read("mine")
+        session, _ = guard._sessions.read("mine")
         assert len(session.reserved) == 1
-        assert guard.standing("mine")[0].steps == 1
+        assert guard.current("mine")[0].steps == 1
 
 
 @pytest.mark.parametrize(

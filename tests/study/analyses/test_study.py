@@ -121,7 +121,7 @@ def test_the_risk_at_every_point_is_the_verdict_of_the_monitor():
     assert len(asked) > 20
     for point in asked:
         category = found.cases.cases[found.cases.run_of_point[point]].run.category
-        probability = monitor.standing(category)[found.state[point]].probability
+        probability = monitor.current_verdicts(category)[found.state[point]].probability
         expected = 1.0 if np.isnan(probability) else probability
         assert table[found.category[point], places.row[point]] == pytest.approx(expected, rel=1e-3)
 

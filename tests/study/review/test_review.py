@@ -25,7 +25,6 @@ from safetydrift.evaluation.rate import Rate, plain
 from safetydrift.formats import load_catalogue
 from safetydrift.states.effect import Effect
 from safetydrift.study.review.comparison import (
-    Judgement,
     cohen_kappa,
     compare_sheets,
     compare_with_program,
@@ -34,6 +33,7 @@ from safetydrift.study.review.comparison import (
     require_drawn,
 )
 from safetydrift.study.review.excerpt import excerpt, visible
+from safetydrift.study.review.judgement import Judgement
 from safetydrift.study.review.sampling import (
     MAX_STRATA,
     MAX_TOOL,

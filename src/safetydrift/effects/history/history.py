@@ -52,6 +52,8 @@ class History(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
         Digests of the passages of the user's own words: carrying these out is no leak.
     delegated
         Files in which the task stands by the user's words, and which have not been read yet.
+    unread
+        Whether something came back that nobody could read: what is seen nowhere else may stand there.
 
     Examples
     --------
@@ -68,6 +70,7 @@ class History(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
     sensitive: Annotated[tuple[Fingerprints, ...], Meta(max_length=MAX_TEXTS)] = ()
     repeatable: Digests = frozenset()
     delegated: Annotated[frozenset[str], Meta(max_length=MAX_DELEGATED)] = frozenset()
+    unread: bool = False
 
     def hears(self, text: str) -> History:
         """Return the history after the user has said something."""
@@ -116,6 +119,7 @@ class History(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
             (*self.sensitive, sensitive)[-MAX_TEXTS:] if sensitive else self.sensitive,
             self.repeatable,
             self.delegated,
+            self.unread,
         )
 
     def heard_since(self, before: History) -> tuple[int, ...]:
@@ -137,7 +141,7 @@ class History(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
         for origin, seen in ((INSTRUCTED, self.instructed), (OWN, self.own), (FOREIGN, self.foreign)):
             if any(_has(crcs, one) for one in seen):
                 return origin
-        return UNKNOWN
+        return INSTRUCTED if self.unread else UNKNOWN
 
 
 def _said(parts: Sequence[str], known: frozenset[str]) -> bool:

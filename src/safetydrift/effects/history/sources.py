@@ -1,4 +1,4 @@
-"""Sources: how much of a call's arguments strangers' orders said, and how much the user did.
+"""Sources: how much of a call's arguments injected instructions said, and how much the user did.
 
 Where `safetydrift.effects.history.provenance` asks for the one most worrying value among those that decide, this weighs
 all words of the arguments, free text included. It is asked only once orders have been read, so that a run in which

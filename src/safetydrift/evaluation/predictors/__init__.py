@@ -6,8 +6,10 @@ modules: `PredictionFile`, `JudgementFile`, and `monitors.model_predictor` for a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
 
 from safetydrift.evaluation.predictors.judged import JudgementFile
 from safetydrift.evaluation.predictors.keyword import Keyword
@@ -71,7 +73,7 @@ class Circumstances:
         """Return a monitor to be fitted; ``options`` are those of `MonitorPredictor`, and settings of the fit."""
         settings = FitSettings(notion=self.notion, unknown_onset=self.unknown_onset)
         known = {
-            name: options.pop(name) for name in ("granularity", "estimator", "hazard") if name in options
+            name: options.pop(name) for name in ("granularity", "estimator", "risk_score") if name in options
         }
         return MonitorPredictor(
             name, space or self.space, self.catalogue, replace(settings, **known), self.space, **options
@@ -108,7 +110,7 @@ PREDICTORS: Mapping[str, Callable[[str, Circumstances], Predictor]] = {
     "coarse-by-category": _coarse(by_category=True, completion=True),
     "logistic-hazard": lambda name, given: LogisticHazard(given.space, name=name),
     "boosting": lambda name, given: Boosting(given.space, name=name),
-    "foresight": lambda name, given: given.monitor(name, hazard=True),
+    "foresight": lambda name, given: given.monitor(name, risk_score=True),
 }
 """How to make each predictor, by name. The last three take minutes, and the two before them scikit-learn."""
 

@@ -128,7 +128,7 @@ class MonitorPredictor:
         Raises
         ------
         ChainError
-            If no run can be used, or a hazard is asked for and no run is violated, or none is not.
+            If no run can be used, or a risk score is asked for and no run is violated, or none is not.
         """
         runs = [case.run for case in projected(cases, self.recorded or self.space, self.space).cases]
         if not self.by_category:

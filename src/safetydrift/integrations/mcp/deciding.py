@@ -99,12 +99,7 @@ class Deciding:
 
     def tell(self, what: str, key: str = "", call_id: str = "", detail: str = "") -> None:
         """Record something in the decision log, if there is one; that it cannot be is no error."""
-        if self.guard.log is not None:
-            from contextlib import suppress  # noqa: PLC0415  # seldom
-
-            with suppress(Exception):
-                text = self.guard.redactor.text(detail)
-                self.guard.log.event(what, key=key, call_id=call_id, detail=text)
+        self.guard.recorder.event(what, key, call_id, detail)
 
 
 class _Ticket:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from safetydrift.evaluation.document import Table
 from safetydrift.evaluation.findings import NO_RETURN_PROBABILITY
@@ -41,7 +42,7 @@ def _constructions(study: Study) -> dict[str, CategoryChains]:
     """Fit both constructions on all runs; the published one by maximum likelihood, as the paper has it."""
     places = Places.coarse(study)
     everyone = np.ones(len(study.cases), dtype=np.bool_)
-    as_published = replace(study, settings=replace(study.settings, estimator=Estimator.PUBLISHED))
+    as_published = replace(study, settings=structs.replace(study.settings, estimator=Estimator.PUBLISHED))
     return {
         CONSTRUCTIONS[0]: fit(as_published, places, everyone),
         CONSTRUCTIONS[1]: fit(study, places, everyone, completion=True),

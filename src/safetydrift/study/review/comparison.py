@@ -6,7 +6,7 @@ The judges are a reviewer and the program, as it was when a sample was drawn or 
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import nan
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import ReviewError
 from safetydrift.evaluation.metrics.resampling import Estimate, ratio
 from safetydrift.evaluation.rate import Rate, plain
+from safetydrift.study.review.judgement import Judgement
 from safetydrift.study.review.sampling import Moment, Stratum, labelled_steps, sample_id, tool_name
 
 if TYPE_CHECKING:
@@ -29,29 +30,6 @@ if TYPE_CHECKING:
     from safetydrift.trace import Trace
 
 RESAMPLES, SEED = 2000, 20261121
-
-
-@dataclass(frozen=True, slots=True)
-class Judgement:
-    """What a judge says of a call.
-
-    Parameters
-    ----------
-    levels
-        Level by dimension, where the judge says one.
-    kinds
-        Kinds of violation; None where the judge says nothing about them.
-    alternatives
-        Levels by dimension that the judge would accept too.
-    """
-
-    levels: Mapping[str, str]
-    kinds: frozenset[str] | None = None
-    alternatives: Mapping[str, frozenset[str]] = field(default_factory=dict)
-
-    def accepts(self, dimension: str, level: str) -> bool:
-        """Return whether the judge gives or would accept a level."""
-        return level == self.levels[dimension] or level in self.alternatives.get(dimension, ())
 
 
 @dataclass(frozen=True, slots=True)

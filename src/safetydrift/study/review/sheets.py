@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from safetydrift.effects.catalogue.acts import KINDS
 from safetydrift.errors import ReviewError
-from safetydrift.study.review.comparison import Judgement
+from safetydrift.study.review.judgement import Judgement
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""How often the intervals of a hazard hold what happens: tasks, models and suites held out of the shipped corpus.
+"""How often the intervals of a risk score hold what happens: tasks, models and suites held out of the shipped corpus.
 
 Scores come from regressions without the part held out; the links and the variance between tasks, from scores of other
 tasks outside the part. Moments are divided into cells of one task (or one model, or one task with one model) and about
@@ -7,8 +7,6 @@ against what the intervals predict of such a count: a log odds drawn from the no
 interval's ends as its quantiles, then that many coins. Right intervals leave 5 % of the cells below and 5 % above.
 "Without" is the same with the probability alone, as if it were known.
 """
-
-# ruff: noqa: SLF001  # it does what a fit does, a part at a time
 
 from __future__ import annotations
 
@@ -22,8 +20,10 @@ from scipy.stats import binom
 from safetydrift.effects.labeler import Labeler
 from safetydrift.formats import load_catalogue, load_space
 from safetydrift.formats.trajectories import TrajectoryReader
-from safetydrift.monitor import hazard_fitting as fitting
-from safetydrift.monitor.pipelines import MODEL, Marks
+from safetydrift.monitor.pipelines import MODEL, Traits
+from safetydrift.monitor.regression import Regression, link
+from safetydrift.monitor.score_fitting import PENALTY, PROPOSAL_PENALTY, SideFit
+from safetydrift.monitor.score_rows import ScoreData
 from safetydrift.monitor.settings import FitSettings
 from safetydrift.monitor.spread_fitting import Cells, centres
 from safetydrift.states.trajectory import observe
@@ -138,7 +138,7 @@ def area(scores: Any, happened: Any) -> float:
 
 def parts(runs: Sequence[Trajectory]) -> Iterator[tuple[str, Any]]:
     """Yield what is held out besides tasks, (runs,)."""
-    bases = Marks.of_names({run.model for run in runs}).named(MODEL)
+    bases = Traits.of_names({run.model for run in runs}).named(MODEL)
     named = [
         max((base for base in bases if run.model.lower().startswith(base)), key=len, default="")
         for run in runs
@@ -153,12 +153,15 @@ def parts(runs: Sequence[Trajectory]) -> Iterator[tuple[str, Any]]:
 
 
 class Tried:
-    """One side, standings or proposals, with the scores of every task by a regression on others."""
+    """One side, places or proposals, with the scores of every task by a regression on others."""
 
-    def __init__(self, data: Any, side: Any, sizes: Any, target: Any, penalty: float) -> None:
-        self.data, self.side, self.target, self.penalty = data, side, target, penalty
-        self.design = fitting._Design(data, side, sizes)
-        self.scores, self.variances = fitting._cross_scores(self.design, target, penalty)
+    def __init__(self, data: ScoreData, target: Any, *, proposals: bool) -> None:
+        self.data, self.target = data, target
+        self.side = data.proposal if proposals else data.current
+        self.penalty = PROPOSAL_PENALTY if proposals else PENALTY
+        features = data.features.all if proposals else data.features.current
+        self.fit = SideFit(data, self.side, list(features), self.penalty, pipelines=not proposals)
+        self.scores, self.variances = self.fit.cross_scores(target)
 
     def tasks(self, happened: Any) -> Moments:
         """Return the moments of all tasks, linked by those of other folds."""
@@ -172,12 +175,11 @@ class Tried:
     def scored(self, out: Any) -> tuple[Any, Any]:
         """Return the scores of held-out runs and their variances, at the rows of the runs."""
         inside = out[self.side.run]
-        others = self.design.inputs.take(~inside)
-        found = fitting._regression(others, self.target[~inside], self.penalty)
-        tried_on = self.design.inputs.take(inside)
+        others, tried_on = self.fit.inputs.take(~inside), self.fit.inputs.take(inside)
+        found = Regression.of(others, self.target[~inside], self.penalty)
         scores, variances = self.scores.copy(), self.variances.copy()
-        scores[inside] = tried_on.times(found[0]) + found[1]
-        variances[inside] = tried_on.squared().times(self.design.known(others, found, self.penalty).by_column)
+        scores[inside] = found.scores(tried_on)
+        variances[inside] = tried_on.squared().times(self.fit.known(others, found).by_column)
         return scores, variances
 
     def part(self, out: Any, scored: tuple[Any, Any], happened: Any) -> Moments:
@@ -187,11 +189,11 @@ class Tried:
 
     def _said(self, known: Any, new: Any, scores: Any, variances: Any, happened: Any) -> Moments:
         run, task = self.side.run, self.data.task[self.side.run]
-        link = fitting._link(self.scores[known], happened[known])
+        found = link(self.scores[known], happened[known])
         cells = Cells.of(self.scores[known], self.variances[known], run[known], task[known])
-        between = cells.spread(link, happened[known]).between
-        odds = link[0] + link[1] * scores[new]
-        deviation = np.sqrt(between + link[1] ** 2 * variances[new])
+        between = cells.between(found, happened[known])
+        odds = found.intercept + found.slope * scores[new]
+        deviation = np.sqrt(between + found.slope**2 * variances[new])
         return Moments(odds, centres(odds, between), deviation, happened[new], run[new])
 
 
@@ -225,17 +227,17 @@ def main() -> None:
     read = TrajectoryReader(["corpus"], space, Labeler(load_catalogue()))
     used = [(run, observe(run, space, settings.notion, settings.unknown_onset)) for run in read]
     used = [(run, seen) for run, seen in used if not seen.left_out]
-    runs, data = [run for run, _ in used], fitting._walk(used, space)
+    runs, data = [run for run, _ in used], ScoreData.of(used, space)
     model = np.unique([run.model for run in runs], return_inverse=True)[1]
     groups = {"task": data.task, "model": model, "task and model": data.task * (model.max() + 1) + model}
-    left = data.standing.left, data.proposal.left
+    left = data.current.left, data.proposal.left
     for tried, targets in (
         (
-            Tried(data, data.standing, data.sizes[0], left[0] <= HORIZON, fitting.PENALTY),
-            {"standing": left[0] <= HORIZON, "in the end": data.violated[data.standing.run]},
+            Tried(data, left[0] <= HORIZON, proposals=False),
+            {"current": left[0] <= HORIZON, "in the end": data.violated[data.current.run]},
         ),
         (
-            Tried(data, data.proposal, data.sizes[1], left[1] <= 1, fitting.PROPOSAL_PENALTY),
+            Tried(data, left[1] <= 1, proposals=True),
             {"proposal": left[1] <= HORIZON, "proposal itself": left[1] <= 1},
         ),
     ):

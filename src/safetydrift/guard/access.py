@@ -1,4 +1,4 @@
-"""Sessions under lock: reading them, changing them until the change is kept, and knowing which is part of which.
+"""Sessions under lock: reading them, changing them until the change is stored, and knowing which is part of which.
 
 Threads of one process take a lock per session; processes are kept apart by the store, which refuses what was decided
 on a state that somebody else has changed since. Runs that are part of each other are locked together, and changed from
@@ -29,19 +29,22 @@ _STRIPES = 64
 _MAX_NOTED = 16_384
 
 
-class Keeper:
+class SessionAccess:
     """The sessions of a guard.
 
     Parameters
     ----------
     store
         Where they are kept.
+    require
+        Checks the state of a run that was read; it is called where a store reads it from bytes.
     """
 
-    __slots__ = ("_doubts", "_locks", "_parents", "store")
+    __slots__ = ("_doubts", "_locks", "_parents", "_require", "store")
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, require: Callable[[TrajectoryState], None]) -> None:
         self.store = store
+        self._require = require if store.waits else None
         self._locks = tuple([allocate_lock() for _ in range(_STRIPES)])
         self._parents: dict[str, str] = {}
         self._doubts: dict[str, str] = {}
@@ -63,6 +66,8 @@ class Keeper:
         found = self.store.read(key)
         if found is None:
             raise LostStateError(key)
+        if self._require is not None:
+            self._require(found[0].position)
         return found
 
     def trusted(self, line: Sequence[str]) -> list[tuple[Session, int]]:
@@ -73,14 +78,15 @@ class Keeper:
         LostStateError
             If one is not there, or cannot be trusted any more.
         """
-        if self._doubts:
-            for key in line:
-                if key in self._doubts:
-                    raise LostStateError(key) from SafetyDriftError(self._doubts[key])
-        found = [self.read(key) for key in line]
-        for session, _ in found:
-            if session.doubt:
-                raise LostStateError(session.key) from SafetyDriftError(session.doubt)
+        found = []
+        for key in line:
+            why = self._doubts.get(key) if self._doubts else ""
+            if not why:
+                read = self.read(key)
+                why = read[0].doubt
+                found.append(read)
+            if why:
+                raise LostStateError(key) from SafetyDriftError(why)
         return found
 
     def lineage(self, key: str) -> tuple[str, ...]:
@@ -135,15 +141,15 @@ class Keeper:
             self._doubts.pop(key, None)
 
     def change(self, line: Sequence[str], change: Callable[[Session], None]) -> None:
-        """Change sessions one by one, the whole first, each until it is kept."""
+        """Change sessions one by one, the whole first, each until it is stored."""
         with self.locked(line):
             for key in reversed(line):
-                self.kept(key, change)
+                self.changed(key, change)
 
-    def kept(
+    def changed(
         self, key: str, change: Callable[[Session], None], read: tuple[Session, int] | None = None
     ) -> Session:
-        """Change one session, whose lock is held, until it is kept; return it.
+        """Change one session, whose lock is held, until it is stored; return it.
 
         Parameters
         ----------
@@ -153,7 +159,7 @@ class Keeper:
         Raises
         ------
         LostStateError, StoreError
-            If it is not there, or could not be kept.
+            If it is not there, or could not be stored.
         """
         for _ in range(MAX_ATTEMPTS):
             session, version = read or self.read(key)
@@ -163,13 +169,14 @@ class Keeper:
             read = None
         raise self.crowded(key)
 
-    def all_kept(self, read: Sequence[tuple[Session, int]]) -> bool:
-        """Keep changed sessions, the whole first; False as soon as one of them was changed by somebody else."""
-        return all(self.store.write(one.key, one, version) for one, version in reversed(read))
+    def stored(self, read: Sequence[tuple[Session, int]]) -> bool:
+        """Store changed sessions, the whole first; False as soon as one of them was changed by somebody else."""
+        write = self.store.write
+        return all(write(session.key, session, version) for session, version in reversed(read))
 
     def crowded(self, key: str) -> StoreError:
         """Return the error for a session that others keep writing to."""
-        return StoreError(f"the state of {key!r} could not be kept: others keep writing to it")
+        return StoreError(f"the state of {key!r} could not be stored: others keep writing to it")
 
     def doubt(self, key: str, why: str) -> str:
         """Note that a run, and those it is a part of, cannot be trusted any more; return why, with what failed."""
@@ -184,7 +191,7 @@ class Keeper:
                 self._note(one, why, self._doubts)
             self.change(line, doubt)
         except Exception as problem:  # noqa: BLE001  # this process remembers it in any case
-            return f"{why}; nor could that be kept: {type(problem).__name__}: {problem}"
+            return f"{why}; nor could that be stored: {type(problem).__name__}: {problem}"
         return why
 
     def _note(self, key: str, value: str, notes: dict[str, str] | None = None) -> None:

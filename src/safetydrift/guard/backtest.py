@@ -1,4 +1,4 @@
-"""Rehearsing a policy: what it would have done in runs of the past.
+"""A backtest of a policy: what it would have done in runs of the past.
 
 Every call of a run is judged as the guard would have, on where the run stood after the calls before it. What a policy
 stops, asks about, warns of or lets through in a run is the strictest thing it does before or at the violating call;
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     questions: int
 
 
-class Rehearsal:
+class Backtest:
     """Counts what one policy would have done in runs, and optionally what another one does in the same.
 
     Parameters
@@ -130,7 +130,7 @@ def outcome_of(run: Trajectory, onset: int | None, monitor: LookupMonitor, polic
         The violating call, counted from 1; later calls are not looked at.
     """
     strictest, rule, at, questions = Intervention.ALLOW, "", 0, 0
-    for number, asked in enumerate(_calls(run, monitor, standing=policy.asks_standing), 1):
+    for number, asked in enumerate(_calls(run, monitor, current=policy.asks_current), 1):
         if onset is not None and number > onset:
             break
         found = policy.decide(asked, monitor.policy, monitor.model.space)
@@ -142,10 +142,10 @@ def outcome_of(run: Trajectory, onset: int | None, monitor: LookupMonitor, polic
     return Outcome(strictest, rule, at, questions)
 
 
-def _calls(run: Trajectory, monitor: LookupMonitor, *, standing: bool) -> Iterator[Call]:
+def _calls(run: Trajectory, monitor: LookupMonitor, *, current: bool) -> Iterator[Call]:
     space = monitor.model.space
     for state, move in walk(monitor, run, run.n_steps):
         assert move is not None  # noqa: S101  # only behind the last call
         effect = Effect.of(space.decode(move.proposed), kinds=move.kinds)
-        likely = monitor.verdict(state).probability if standing else nan
+        likely = monitor.verdict(state).probability if current else nan
         yield Call(move.tool, state.category, effect, monitor.foresee(state, move), likely)
