@@ -22,7 +22,6 @@ from safetydrift.guard.asking import MAX_SHOWN, Answer, Approver, Question, answ
 from safetydrift.guard.decision import Decision
 from safetydrift.guard.decision_wire import decision_from, verdict_from
 from safetydrift.guard.guard import Guard
-from safetydrift.guard.opening import opened_policy
 from safetydrift.guard.policy import GuardPolicy
 from safetydrift.guard.redacting import Redactor
 from safetydrift.guard.remote_client import Client, RefusedError, UnreachableError
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
+    from safetydrift.guard.policy_file import WatchedPolicy
     from safetydrift.monitor.verdict import Verdict
     from safetydrift.trace import ToolCall
 
@@ -64,11 +64,15 @@ class RemoteGuard(Guard):
         self.client = Client(
             url or os.environ.get(URL, ""), token or os.environ.get(TOKEN, ""), plain_http=plain_http
         )
-        self._fallback = opened_policy(policy) or GuardPolicy(name="service")
+        self._fallback: GuardPolicy | WatchedPolicy
+        if policy is None or isinstance(policy, GuardPolicy):
+            self._fallback = policy or GuardPolicy(name="service")
+        else:
+            from safetydrift.guard.policy_file import WatchedPolicy  # noqa: PLC0415  # a policy in code needs no file
+
+            self._fallback = WatchedPolicy(policy)
         self._about = {"agent": agent, "person": person, "framework": framework, "host": gethostname()}
         self.approver = _People(self) if approver is None else approver
-        self.log = None
-        self.telemetry = None
         self.tools = set(tools)
         self.store = _Known(self.client, self)
         self.redactor = Redactor()
@@ -102,10 +106,10 @@ class RemoteGuard(Guard):
         with self._lock:
             self._unsent.pop(key, None)
 
-    def standing(self, key: str) -> Any:
-        """Where a run stands is shown on the service's page, and is not known here."""
+    def current(self, key: str) -> Any:
+        """Refuse: the current state of a run is shown on the page of the service, and is not known here."""
         raise ServiceError(
-            f"where the run {key[:80]!r} stands is known to the service: look at {self.client.url}"
+            f"the current state of the run {key[:80]!r} is known to the service: look at {self.client.url}"
         )
 
     # -- calls --------------------------------------------------------------------------------------------
@@ -131,7 +135,7 @@ class RemoteGuard(Guard):
         self._proposals.pop((key, call_id), None)
         if isinstance(said, _Final):
             return said.decision
-        return self.answer(key, call_id, said.approved, said.by)
+        return self.answer(key, call_id, said.approved, said.by, digest=decision.digest)
 
     async def apropose(self, key: str, call: ToolCall, call_id: str = "") -> Decision:
         """As `propose`, without blocking the loop."""
@@ -139,17 +143,19 @@ class RemoteGuard(Guard):
 
         return await asyncio.to_thread(self.propose, key, call, call_id)
 
-    def answer(self, key: str, call_id: str, approved: bool | None, by: str = "") -> Decision:
+    def answer(
+        self, key: str, call_id: str, approved: bool | None, by: str = "", *, digest: str = ""
+    ) -> Decision:
         """Report what a person said; see `Guard.answer`. A yes needs a token that may give it."""
         alone = self._open.pop((key, call_id), None)
         if alone is not None:
-            return self._final(alone, approved, by)
-        body = {"run": key, "call_id": call_id, "approved": approved, "by": by[:256]}
+            return self._concluded(alone, approved, by)
+        body = {"run": key, "call_id": call_id, "approved": approved, "by": by[:256], "digest": digest}
         try:
             return decision_from(self._ask("answer", body)["decision"])
         except Exception as problem:  # noqa: BLE001  # a yes that cannot be kept is no yes
             decision = self._alone(key, None, call_id, problem, perf_counter())
-            return self._final(decision, None, "") if decision.asks else decision
+            return self._concluded(decision, None, "") if decision.asks else decision
 
     def confirm(
         self,
@@ -320,7 +326,7 @@ class RemoteGuard(Guard):
             self._open[key, call_id] = decision
         return decision
 
-    def _final(self, decision: Decision, approved: bool | None, by: str) -> Decision:
+    def _concluded(self, decision: Decision, approved: bool | None, by: str) -> Decision:
         """Return what a question comes to that the service knows nothing of."""
         outcome = Intervention.ALLOW if approved else Intervention.BLOCK
         if approved is None:

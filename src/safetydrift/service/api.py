@@ -202,7 +202,8 @@ async def answer_call(asked: Asked) -> Decided:
 
     def work(lane: Lane) -> Any:
         by = f"{body.by} by way of {asked.who.name}" if body.by else asked.who.name
-        decision = point.answer(lane, org, body.run, body.call_id, body.approved, by=by)
+        told = {"by": by, "digest": body.digest}
+        decision = point.answer(lane, org, body.run, body.call_id, body.approved, **told)
         row = queries.run_of(lane.connection, org, body.run)
         if row is not None:
             approvals.cancel(lane, org, int(row["id"]), body.call_id, "answered elsewhere")

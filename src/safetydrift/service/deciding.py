@@ -234,11 +234,19 @@ class DecisionPoint:
         told(lane, org, "run", number)
 
     def answer(
-        self, lane: Lane, org: int, key: str, call_id: str, approved: bool | None, *, by: str
+        self,
+        lane: Lane,
+        org: int,
+        key: str,
+        call_id: str,
+        approved: bool | None,
+        *,
+        by: str,
+        digest: str = "",
     ) -> Decision:
         """Make the decision final that waits for a person, on what that person said."""
         guard = self._guard(lane, org)
-        decision = guard.answer(key, call_id, approved, by)
+        decision = guard.answer(key, call_id, approved, by, digest=digest)
         number = self._run(lane, org, key)
         if not decision.repeated:
             self._finally(lane, org, number, decision)
@@ -249,7 +257,9 @@ class DecisionPoint:
     def _guard(self, lane: Lane, org: int) -> Guard:
         self._book.refresh(lane, org)
         guard = lane.guard(org)
-        _ = guard.policy  # reading it has the guard follow: an answer may be the first thing that this one is asked
+        _ = (
+            guard.policy
+        )  # reading it has the guard follow: an answer may be the first thing that this one is asked
         return guard
 
     def _kept(self, guard: Guard, text: str) -> str:
@@ -333,7 +343,8 @@ class DecisionPoint:
         if approval["status"] == approvals.ALLOWED:
             used = approvals.consume(lane, org, approval, asked["action_digest"], nonce)
             by = str(approval["answered_by"])
-            decision = self.answer(lane, org, decision.key, decision.call_id, used or None, by=by)
+            told = {"by": by, "digest": decision.digest}
+            decision = self.answer(lane, org, decision.key, decision.call_id, used or None, **told)
         return Proposed(decision, found.run, found.row, approval)
 
     def _finally(self, lane: Lane, org: int, number: int, decision: Decision) -> None:

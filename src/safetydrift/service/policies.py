@@ -306,14 +306,14 @@ def _rules(before: Sequence[dict[str, Any]], after: Sequence[dict[str, Any]]) ->
 
 def _at_least(old: dict[str, Any], new: dict[str, Any]) -> bool:
     """Return whether a rule holds wherever another one does, on the same conditions, and does no less."""
-    free = {"then", "name", "reason", "proposal", "standing"}
+    free = {"then", "name", "reason", "proposal", "current"}
     if any(old.get(name) != new.get(name) for name in (old.keys() | new.keys()) - free):
         return False
     if STRICTNESS[Intervention(new["then"])] < STRICTNESS[Intervention(old["then"])]:
         return False
     if new["then"] == Intervention.ALLOW.value and old != new:
         return False
-    return all((new.get(name) or 0.0) <= (old.get(name) or 0.0) for name in ("proposal", "standing"))
+    return all((new.get(name) or 0.0) <= (old.get(name) or 0.0) for name in ("proposal", "current"))
 
 
 def _stricter(name: str, old: Any, new: Any) -> bool:

@@ -15,7 +15,6 @@ from sqlalchemy import func, insert, select
 from safetydrift._version import __version__
 from safetydrift.formats.config_file import load_config
 from safetydrift.formats.model_file import load_model
-from safetydrift.guard.opening import opened_telemetry
 from safetydrift.service import access
 from safetydrift.service.access import Tokens
 from safetydrift.service.database.engine import database_url, migrate, reader_engine, writer_engine
@@ -83,7 +82,7 @@ class Runtime:
         migrate(self.writer)
         model = load_model(settings.model)
         labeler = load_config(settings.config).labeler(model.catalogue) if settings.config else None
-        telemetry = opened_telemetry(settings.telemetry)
+        telemetry = _telemetry() if settings.telemetry else None
         self.book = PolicyBook(model, labeler, telemetry)
         count = settings.lanes or LANES[self.writer.dialect.name]
         self.lanes = Lanes(self.writer, self.book.make, count)
@@ -108,6 +107,12 @@ class Runtime:
         self.jobs_lane.stop()
         self.writer.dispose()
         self.reader.dispose()
+
+
+def _telemetry() -> Any:
+    from safetydrift.guard.telemetry import Telemetry  # noqa: PLC0415  # an extra
+
+    return Telemetry()
 
 
 def first_start(runtime: Runtime, lane: Lane, names: tuple[str, ...]) -> str:

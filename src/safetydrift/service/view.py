@@ -32,6 +32,7 @@ _COLUMNS = frozenset(
         "key",
         "call_id",
         "reason",
+        "digest",
     )
 )
 """Fields of a decision that have a column of their own, or need none."""

@@ -100,6 +100,7 @@ class AnswerCall(Request, frozen=True):
     call_id: CallId
     approved: bool | None
     by: Name = ""
+    digest: Annotated[str, Meta(max_length=128, description="Which call the person was shown.")] = ""
 
 
 class AnswerApproval(Request, frozen=True):
