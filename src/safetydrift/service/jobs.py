@@ -19,7 +19,7 @@ from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from safetydrift.errors import SafetyDriftError
-from safetydrift.service import approvals, audit, delivering, drifting, erasing, outbox
+from safetydrift.service import approvals, audit, delivering, drifting, erasing, outbox, siem
 from safetydrift.service.database.engine import checkpoint
 from safetydrift.service.database.schema import (
     approvals as questions,
@@ -61,6 +61,7 @@ class Jobs:
         self._due: dict[str, float] = {}
         self._stopping = asyncio.Event()
         self._delivery = delivering.Delivery(runtime)
+        self._forwarding = siem.Forwarding(runtime)
         self._demo: Demo | None = None
         self.leads = False
 
@@ -93,6 +94,7 @@ class Jobs:
         if self._runtime.settings.asking.escalate_after < 1.0:
             await self._one_by_one(self._slow, self._escalate)
         await self._delivery.turn()
+        await self._forwarding.turn()
         if self._runtime.settings.demo and names and self._is_due("demo", 1.5):
             demo = self._demo = self._demo or Demo(self._runtime, next(iter(names)))
             await self._in_lane(demo.turn)

@@ -341,6 +341,14 @@ workers = Table(
     _words("figures"),
 )
 
+positions = Table(
+    "positions",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("at", NUMBER, nullable=False),
+)
+"""How far each receiver of decisions has come."""
+
 leases = Table(
     "leases",
     metadata,

@@ -29,6 +29,12 @@ CREATE TABLE leases (
 	CONSTRAINT pk_leases PRIMARY KEY (name)
 )
 --
+CREATE TABLE positions (
+	name VARCHAR(64) NOT NULL, 
+	at INTEGER NOT NULL, 
+	CONSTRAINT pk_positions PRIMARY KEY (name)
+)
+--
 CREATE TABLE organisations (
 	id INTEGER NOT NULL, 
 	name VARCHAR(128) NOT NULL, 
