@@ -97,7 +97,7 @@ def test_what_cannot_be_delivered_is_told_later_and_in_order(told, run):
         size, _, rest = rest.partition(b" ")
         frames.append(rest[: int(size)])
         rest = rest[int(size) :]
-    assert [re.search(rb"cs3=(\w+)", one)[1] for one in frames] == [
+    assert [re.findall(rb"cs3=(\w+)", one)[0] for one in frames] == [
         b"get_balance",
         b"drop_table",
         b"send_mail",
@@ -132,3 +132,42 @@ def test_figures_count_decisions_and_name_no_run_tool_or_person(make, sqlite):
     assert "safetydrift_decision_duration_seconds_count 1.0" in text_of
     for name in ("a-run", "an-agent", "mira", "drop_table"):
         assert name not in text_of
+
+
+def _spans(calls):
+    spans = []
+    for number, (call_id, name, arguments, result) in enumerate(calls, 1):
+        said = {
+            "gen_ai.operation.name": "execute_tool",
+            "gen_ai.tool.name": name,
+            "gen_ai.tool.call.id": call_id,
+        }
+        said |= {"gen_ai.tool.call.arguments": json.dumps(arguments), "gen_ai.tool.call.result": result}
+        span = {"traceId": "ab" * 16, "spanId": f"{number:016x}", "name": f"execute_tool {name}"}
+        span |= {"startTimeUnixNano": str(10**18 + number), "endTimeUnixNano": str(10**18 + number + 1)}
+        attributes = [{"key": key, "value": {"stringValue": value}} for key, value in said.items()]
+        spans.append(span | {"attributes": attributes})
+    return {"resourceSpans": [{"scopeSpans": [{"spans": spans}]}]}
+
+
+def test_spans_of_a_collector_become_runs_that_are_read_only(make, sqlite):
+    service = make(sqlite)
+    made = [("c1", "read_file", {"path": "notes.txt"}, "hello"), ("c2", "Bash", {"command": "ls"}, "a b")]
+    with TestClient(application(service.runtime), base_url="http://127.0.0.1") as client:
+        agent, reader = (Caller(client, service.token(scope)) for scope in ("agent", "reader"))
+        for batch in (made[:1], made):
+            reply = client.post("/v1/traces", json=_spans(batch), headers=agent._headers)
+            assert reply.status_code == 200, reply.text
+        [run] = reader.get("runs")["items"]
+        assert (run["origin"], run["calls"], run["last_tool"]) == ("observed", 2, "Bash")
+        assert run["probability"] is not None
+        _, second, first = reader.get(f"runs/{run['id']}")["items"]
+        assert (first["tool"], first["intervention"], first["result"]) == ("read_file", "observed", "hello")
+        assert second["probability"] is not None
+        assert client.post("/v1/traces", json=_spans(made), headers=reader._headers).status_code == 403
+        assert client.post("/v1/traces", content=b"\x0a", headers=agent._headers).status_code == 415
+        assert client.post("/v1/traces", json={"other": 1}, headers=agent._headers).status_code in {200, 422}
+        nested = b"[" * 100_000
+        headers = agent._headers | {"content-type": "application/json"}
+        assert client.post("/v1/traces", content=nested, headers=headers).status_code == 422
+        assert len(reader.get("runs")["items"]) == 1

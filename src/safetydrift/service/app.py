@@ -17,7 +17,7 @@ from starlette.middleware import Middleware
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from safetydrift.service import answers, streams
+from safetydrift.service import answers, observing, streams
 from safetydrift.service.api import OPERATIONS
 from safetydrift.service.jobs import Jobs
 from safetydrift.service.openapi import document
@@ -79,6 +79,7 @@ def application(runtime: Runtime) -> Starlette:
     ]
     routes += [
         Route("/api/v1/events", safely(streams.events)),
+        Route("/v1/traces", safely(observing.spans), methods=["POST"]),
         Route("/hooks/slack/{number:int}", safely(answers.from_slack), methods=["POST"]),
         Route("/hooks/webhook/{number:int}", safely(answers.from_webhook), methods=["POST"]),
         Route("/healthz", healthy),

@@ -112,6 +112,11 @@ _SETTLED_RUN = (
 )
 
 
+MADE, OBSERVED = "made", "observed"
+"""What is said to have been done about calls that were never proposed: by a guarded agent, and by one that is not."""
+_UNASKED = {MADE: ("never proposed", "This call was made without being proposed first."), OBSERVED: ("", "")}
+
+
 class Proposed(Struct, frozen=True):
     """A decision, the row of its call (0 if there is none), and the question it waits for."""
 
@@ -199,8 +204,12 @@ class DecisionPoint:
             decision = approvals.once(lane, org, number, decision, asked.nonce)
         return Proposed(decision, number, row)
 
-    def settle(self, lane: Lane, org: int, asked: Settle) -> Verdict | None:
-        """Record what came back from a call."""
+    def knows(self, lane: Lane, org: int, number: int, call_id: str) -> bool:
+        """Return whether a call of a run is recorded."""
+        return self._latest(lane, org, number, call_id) is not None
+
+    def settle(self, lane: Lane, org: int, asked: Settle, done: str = MADE) -> Verdict | None:
+        """Record what came back from a call; `done` is what was done about one that was never proposed."""
         guard = self._guard(lane, org)
         call = ToolCall(asked.tool, asked.arguments, asked.call_id) if asked.tool else None
         verdict = guard.confirm(asked.run, asked.call_id, asked.result, error=asked.error, call=call)
@@ -208,7 +217,7 @@ class DecisionPoint:
             raise ServiceError(f"the result of call {asked.call_id[:80]!r} could not be recorded")
         number = self._run(lane, org, asked.run)
         found = self._latest(lane, org, number, asked.call_id)
-        row = self._unasked(lane, org, number, asked, guard) if found is None else found[0]
+        row = self._unasked(lane, org, number, asked, (done, verdict)) if found is None else found[0]
         text = asked.result if asked.error is None else asked.error
         kept = self._kept(guard, (text or "")[:MAX_RESULT])
         status = "made" if asked.error is None else "failed"
@@ -365,24 +374,43 @@ class DecisionPoint:
         lane.execute(update(runs).where(runs.c.org == org, runs.c.id == number).values(**counted), {})
         told(lane, org, "run", number)
 
-    def _unasked(self, lane: Lane, org: int, number: int, asked: Settle, guard: Guard) -> int:
+    def _unasked(self, lane: Lane, org: int, number: int, asked: Settle, seen: tuple[str, Verdict]) -> int:
         """Write down a call that was made and never proposed."""
-        statement = (
-            update(runs).where(runs.c.org == org, runs.c.id == number).values(calls=runs.c.calls + 1)
-        ).returning(runs.c.calls)
-        order = lane.execute(statement, {}).scalar_one()
+        (done, verdict), redactor = seen, lane.guard(org).redactor
+        likely = view.finite(verdict.probability)
+        rule, message = _UNASKED[done]
+        counted = {
+            "of": org,
+            "run": number,
+            **dict.fromkeys(("one_warned", "one_asked", "one_refused", "one_failed"), 0),
+            "now": time(),
+            "known": likely,
+            "likely": likely or 0.0,
+            "stands": verdict.state,
+            "risky": verdict.risk,
+            "step": view.course(likely),
+            "named": asked.tool[:TOOL],
+            "done": done,
+            "said": message,
+        }
+        order = lane.fast(_COUNT, counted)[0][0][0]
         row = {
             "org": org,
             "run_id": number,
             "number": order,
             "call_id": asked.call_id,
             "tool": asked.tool[:TOOL],
-            "arguments": guard.redactor.arguments(asked.arguments, MAX_ARGUMENTS),
-            "at": time(),
-            "decided": "made",
-            "intervention": "made",
-            "rule": "never proposed",
-            "message": "This call was made without being proposed first.",
+            "arguments": redactor.arguments(asked.arguments, MAX_ARGUMENTS)
+            if self._settings.retention.contents
+            else "",
+            "at": counted["now"],
+            "decided": done,
+            "intervention": done,
+            "rule": rule,
+            "message": message,
+            "probability": likely,
+            "state": verdict.state,
+            "risk": verdict.risk,
             "policy": self._book.number(org),
         }
         return int(lane.execute(insert(calls).returning(calls.c.id), row).scalar_one())

@@ -6,10 +6,12 @@ be delivered is tried again at the next turn, and holds up nothing else.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import socket
 from datetime import UTC, datetime
+from functools import partial
 from itertools import takewhile
 from pathlib import Path
 from time import time
@@ -166,16 +168,10 @@ class Forwarding:
 
     async def turn(self) -> None:
         """Tell every receiver of the decisions that it has not been told of, a batch of them at most."""
-        import asyncio  # noqa: PLC0415  # only in a service
-
         for number, told in enumerate(self._runtime.settings.siem):
             name = f"siem:{number}"
-            org, after = await self._runtime.jobs_lane.run(
-                lambda lane, told=told, name=name: _place(lane, told, name)
-            )  # type: ignore[misc]  # bound now
-            rows = await asyncio.to_thread(
-                self._runtime.read, lambda c, org=org, after=after: _rows(c, org, after)
-            )  # type: ignore[misc]  # as above
+            org, after = await self._runtime.jobs_lane.run(partial(_place, told=told, name=name))
+            rows = await asyncio.to_thread(self._runtime.read, partial(_rows, org=org, after=after))
             if not rows:
                 continue
             wanted = [row for row in rows if told.allowed or row["would_be"] or row["decided"] != "allow"]
@@ -184,9 +180,7 @@ class Forwarding:
             except OSError:
                 self._runtime.metrics.errors.labels("siem").inc()
                 continue
-            last = int(rows[-1]["id"])
-            moved = update(positions).where(positions.c.name == name).values(at=last)
-            await self._runtime.jobs_lane.run(lambda lane, moved=moved: lane.execute(moved, {}))  # type: ignore[misc]  # as above
+            await self._runtime.jobs_lane.run(partial(_moved, name=name, to=int(rows[-1]["id"])))
 
 
 def require_receiver(told: Siem) -> None:
@@ -247,6 +241,10 @@ def _place(lane: Lane, told: Siem, name: str) -> tuple[int, int]:
     if found is None:
         lane.execute(insert(positions), {"name": name, "at": 0})
     return org, int(found or 0)
+
+
+def _moved(lane: Lane, name: str, to: int) -> None:
+    lane.execute(update(positions).where(positions.c.name == name).values(at=to), {})
 
 
 def _rows(connection: Connection, org: int, after: int) -> list[dict[str, Any]]:
