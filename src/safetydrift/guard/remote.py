@@ -72,7 +72,8 @@ class RemoteGuard(Guard):
 
             self._fallback = WatchedPolicy(policy)
         self._about = {"agent": agent, "person": person, "framework": framework, "host": gethostname()}
-        self.approver = _People(self) if approver is None else approver
+        self.people = _People(self)
+        self.approver = self.people if approver is None else approver
         self.tools = set(tools)
         self.store = _Known(self.client, self)
         self.redactor = Redactor()

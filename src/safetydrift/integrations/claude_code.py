@@ -198,7 +198,16 @@ class Options:
         environment variable SAFETYDRIFT_TOKEN says it.
     """
 
-    NAMES = ("state", "model", "policy", "config", "category", "pipeline", "service", "token")
+    NAMES: tuple[str, ...] = (
+        "state",
+        "model",
+        "policy",
+        "config",
+        "category",
+        "pipeline",
+        "service",
+        "token",
+    )
     AGENT = "claude-code"
     """What the agent is called to a team's guard."""
 
@@ -241,7 +250,7 @@ class Options:
         guard = RemoteGuard(
             self.service, token, policy=self.policy or None, agent=self.AGENT, person=getpass.getuser()
         )
-        guard.approver = None
+        guard.approver = None  # the agent asks its own user
         return guard
 
     def hook(self) -> ClaudeCodeHook:
@@ -271,7 +280,12 @@ def state_folder() -> str:
     return os.path.join(base, "safetydrift")  # noqa: PTH118
 
 
-def replied(data: bytes, hook: Callable[[], ClaudeCodeHook], on_error: Callable[[], str]) -> Reply:
+def replied(
+    data: bytes,
+    hook: Callable[[], ClaudeCodeHook],
+    on_error: Callable[[], str],
+    named: Callable[[dict[str, Any]], str] | None = None,
+) -> Reply:
     """Return the reply to an event as it came in; nothing raises.
 
     Parameters
@@ -282,12 +296,16 @@ def replied(data: bytes, hook: Callable[[], ClaudeCodeHook], on_error: Callable[
         Makes the hook, or returns the one there is.
     on_error
         Says what becomes of a call when something goes wrong: ``"block"``, ``"ask"`` or ``"allow"``.
+    named
+        Says which of our events one is; what it says of itself if not given.
     """
     event: Any = None
     try:
         event = _parsed(data)
         return hook().answer(event)
     except Exception as problem:  # noqa: BLE001  # whatever it is, the call must not pass by it
+        if named is not None and isinstance(event, dict):
+            event = {"hook_event_name": named(event) or None}
         return failed(event, problem, on_error)
 
 
@@ -327,11 +345,11 @@ def main(arguments: Sequence[str], data: bytes | None = None) -> int:
 
         def hook() -> ClaudeCodeHook:
             made.append(options.hook())
-            _limit(made[0].guard.policy.timeout)
+            limit(made[0].guard.policy.timeout)
             return made[0]
 
         reply = replied(data, hook, lambda: on_error_of(options, made))
-        _limit(0.0)
+        limit(0.0)
         if made:
             made[0].guard.close()
     except Exception as problem:  # noqa: BLE001  # the last resort
@@ -360,7 +378,7 @@ def write(reply: Reply) -> int:
     return reply.code
 
 
-def _limit(seconds: float) -> None:
+def limit(seconds: float) -> None:
     """Let this process be interrupted after so many seconds; 0 ends that."""
     try:
         from signal import ITIMER_REAL, SIGALRM, setitimer, signal  # noqa: PLC0415  # only in a process of ours
