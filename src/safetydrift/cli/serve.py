@@ -42,7 +42,7 @@ STOPPING = 20
     "--settings",
     type=_FILE,
     metavar="FILE",
-    help="Sign-in, Slack, webhooks, SIEM, retention, limits (docs/service/README.md).",
+    help="Slack, webhooks, SIEM, retention, limits (docs/service/README.md).",
 )
 @click.option("--public-url", metavar="URL", help="The address under which people reach the page.")
 @click.option(
@@ -86,7 +86,7 @@ def serve(context: click.Context, /, settings: str | None, **told: Any) -> None:
     }
     said = (read_settings(settings) if settings else {}) | given
     said.setdefault("data", str(Path(state_folder()) / ("demo" if said.get("demo") else "service")))
-    said.setdefault("four_eyes", bool(said.get("oidc")) or said.get("host", "127.0.0.1") not in LOOPBACK)
+    said.setdefault("four_eyes", said.get("host", "127.0.0.1") not in LOOPBACK)
     chosen = settings_of(said)
     Path(chosen.data).mkdir(mode=0o700, parents=True, exist_ok=True)
     runtime = Runtime(chosen)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlalchemy import delete, insert, select, update
 
 from safetydrift.service import audit
-from safetydrift.service.database.schema import organisations, people, tokens, visits
+from safetydrift.service.database.schema import organisations, tokens, visits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -247,19 +247,6 @@ def sign_in(lane: Lane, org: int, who: str, roles: Iterable[str], token: int = 0
 def sign_out(lane: Lane, org: int, cookie: str) -> None:
     """End a visit."""
     lane.execute(delete(visits).where(visits.c.org == org, visits.c.digest == digest(cookie)), {})
-
-
-def person(lane: Lane, org: int, subject: str, about: dict[str, str], roles: Iterable[str]) -> None:
-    """Take note of somebody who signed in by way of a provider."""
-    values = {
-        "name": about.get("name", ""),
-        "email": about.get("email", ""),
-        "roles": " ".join(sorted(roles)),
-    }
-    where = (people.c.org == org) & (people.c.subject == subject)
-    changed = lane.execute(update(people).where(where).values(seen=time(), **values), {})
-    if changed.rowcount == 0:
-        lane.execute(insert(people), {"org": org, "subject": subject, "seen": time()} | values)
 
 
 def organisation(lane: Lane, name: str) -> int:

@@ -435,8 +435,7 @@ class Pages:
     async def sign_in_page(self, request: Request, problem: str = "", status: int = 200) -> Response:
         """Show the form with which people sign in."""
         said = {"next": _here(request.query_params.get("next", "")), "problem": problem, "page": "sign-in"}
-        oidc = self._runtime.settings.oidc is not None
-        page = self._templates.get_template("sign_in.html.jinja").render(who=None, oidc=oidc, **said)
+        page = self._templates.get_template("sign_in.html.jinja").render(who=None, **said)
         return HTMLResponse(page, status)
 
     async def sign_in(self, request: Request) -> Response:

@@ -20,8 +20,6 @@ LOOPBACK = frozenset(("127.0.0.1", "::1", "localhost"))
 DAY = 86_400.0
 DEFAULT_ORGANISATION = "default"
 
-Role = Literal["reader", "approver", "admin"]
-
 
 class Retention(Struct, frozen=True, forbid_unknown_fields=True):
     """How long what is kept; 0 is for ever.
@@ -42,32 +40,6 @@ class Retention(Struct, frozen=True, forbid_unknown_fields=True):
     decisions_days: float = 365.0
     states_days: float = 7.0
     contents: bool = True
-
-
-class Oidc(Struct, frozen=True, forbid_unknown_fields=True):
-    """Signing in with OpenID Connect.
-
-    Parameters
-    ----------
-    issuer
-        The provider's address; its discovery document lies below it.
-    client_id, client_secret_env
-        Who we are to it, and the environment variable with the secret.
-    roles
-        The role of everybody in a group, by the group's name. Who is in none cannot sign in.
-    groups_claim
-        The claim that names the groups.
-    organisation
-        To which organisation these people belong.
-    """
-
-    issuer: str
-    client_id: str
-    client_secret_env: str
-    roles: dict[str, Role]
-    groups_claim: str = "groups"
-    scopes: str = "openid profile email"
-    organisation: str = "default"
 
 
 class Slack(Struct, frozen=True, forbid_unknown_fields=True):
@@ -203,7 +175,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     retention: Retention = Retention()
     asking: Asking = Asking()
     limits: Limits = Limits()
-    oidc: Oidc | None = None
     slack: list[Slack] = field(default_factory=list)
     webhook: list[Webhook] = field(default_factory=list)
     siem: list[Siem] = field(default_factory=list)
@@ -220,7 +191,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     def organisations(self) -> tuple[str, ...]:
         """The organisations that are named, the default one first."""
         named = [one.organisation for one in self.slack] + [one.organisation for one in self.webhook]
-        named += [one.organisation for one in self.siem] + ([self.oidc.organisation] if self.oidc else [])
+        named += [one.organisation for one in self.siem]
         return tuple(dict.fromkeys([DEFAULT_ORGANISATION, *named]))
 
     @property

@@ -65,19 +65,6 @@ organisations = Table(
     Column("emptied_to", NUMBER, nullable=False, server_default="0"),
 )
 
-people = Table(
-    "people",
-    metadata,
-    _id(),
-    _org(),
-    Column("subject", String(512), nullable=False),
-    _words("name"),
-    _words("email"),
-    _words("roles"),
-    Column("seen", Float, nullable=False),
-    UniqueConstraint("org", "subject"),
-)
-
 tokens = Table(
     "tokens",
     metadata,

@@ -114,19 +114,6 @@ CREATE TABLE outbox (
 --
 CREATE INDEX ix_outbox_delivered_due ON outbox (delivered, due)
 --
-CREATE TABLE people (
-	id INTEGER NOT NULL, 
-	org INTEGER NOT NULL, 
-	subject VARCHAR(512) NOT NULL, 
-	name TEXT DEFAULT '' NOT NULL, 
-	email TEXT DEFAULT '' NOT NULL, 
-	roles TEXT DEFAULT '' NOT NULL, 
-	seen FLOAT NOT NULL, 
-	CONSTRAINT pk_people PRIMARY KEY (id), 
-	CONSTRAINT uq_people_org_subject UNIQUE (org, subject), 
-	CONSTRAINT fk_people_org FOREIGN KEY(org) REFERENCES organisations (id) ON DELETE CASCADE
-)
---
 CREATE TABLE policies (
 	id INTEGER NOT NULL, 
 	org INTEGER NOT NULL, 
