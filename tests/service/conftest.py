@@ -179,7 +179,13 @@ def listening(runtime, port=0):
     """Serve a runtime on a real socket; yields its address."""
     config = uvicorn.Config(application(runtime), port=port, log_level="error", lifespan="on", ws="none")
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    loops = []
+
+    async def serve():
+        loops.append(asyncio.get_running_loop())
+        await server.serve()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
     until = time.monotonic() + 30
     while not server.started and time.monotonic() < until and thread.is_alive():
@@ -188,6 +194,7 @@ def listening(runtime, port=0):
     try:
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
+        loops[0].call_soon_threadsafe(runtime.hub.leave)  # as a signal has it
         server.should_exit = True
         thread.join(20)
         assert not thread.is_alive()
