@@ -144,6 +144,7 @@ def main() -> None:
                 "calls": len(taken),
                 "rate": told.rate,
                 "p50_ms": 1000 * median(taken),
+                "p95_ms": 1000 * taken[int(0.95 * len(taken))],
                 "p99_ms": 1000 * taken[int(0.99 * len(taken))],
                 "max_ms": 1000 * taken[-1],
                 "memory_mib": [before, memory(process)],
