@@ -23,7 +23,7 @@ def as_plain(value: Struct) -> dict[str, Any]:
     --------
     >>> from safetydrift.monitor.verdict import Intervention
     >>> as_plain(Decision(Intervention.ALLOW, rule="always_allow"))
-    {'intervention': 'allow', 'rule': 'always_allow'}
+    {'intervention': 'allow', 'rule': 'always_allow', 'latency': 0.0}
     """
     plain = {}
     for name in value.__struct_fields__:
