@@ -202,6 +202,14 @@ class MessageError(SafetyDriftError, ValueError):
     """A message of a protocol cannot be read, or others would read something else in it."""
 
 
+class ServiceError(SafetyDriftError, RuntimeError):
+    """A team's guard that cannot be reached, or that refuses what is asked of it."""
+
+
+class DatabaseError(ServiceError):
+    """The database of a team's guard cannot be used."""
+
+
 class HorizonError(SafetyDriftError, ValueError):
     """A horizon outside the table that was built."""
 
@@ -245,14 +253,22 @@ class UnknownAnswerError(SafetyDriftError, LookupError):
 EXTRA_OF = {
     "agentdojo": "agentdojo",
     "agents": "openai-agents",
+    "alembic": "serve",
+    "authlib": "serve",
     "claude_agent_sdk": "claude-sdk",
     "inspect_ai": "study",
     "httpx2": "mcp",
     "jinja2": "report",
     "langchain": "langchain",
     "langgraph": "langchain",
+    "litellm": "litellm",
     "matplotlib": "report",
     "numpy": "fit",
+    "prometheus_client": "serve",
+    "psycopg": "postgres",
+    "rfc8785": "serve",
+    "sqlalchemy": "serve",
+    "starlette": "serve",
     "opentelemetry": "otel",
     "pydantic_ai": "study",
     "redis": "redis",

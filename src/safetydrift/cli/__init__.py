@@ -64,6 +64,10 @@ def _answer_hooks(words: list[str]) -> None:
             raise SystemExit(answer(words[2:]))
         finally:
             gc.enable()
+    if words[1:2] and words[1] in {"codex", "cursor", "gemini-cli", "copilot"}:
+        from safetydrift.integrations.coding_agents import main as answer_as
+
+        raise SystemExit(answer_as(words[1], words[2:]))
     if words[1:2] == ["serve"] and len(words) > 2:  # noqa: PLR2004
         from safetydrift.integrations.resident import serve
 

@@ -33,6 +33,8 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "catalogue": "Check a catalogue: how much of what agents do it covers.",
     },
     "Run a fleet": {
+        "serve": "Run a team's guard: one decision point, live runs, approvals, history in a browser.",
+        "approvals": "List the questions of a team's guard, and answer them.",
         "watch": "Watch live runs: probability and its course, last calls, alarms.",
         "audit": "Check that nobody has changed a guard's decision log.",
         "drift": "Say whether a deployment's runs still fit a model.",

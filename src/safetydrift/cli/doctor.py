@@ -15,7 +15,8 @@ from safetydrift.cli.output import emit_json, say
 if TYPE_CHECKING:
     from safetydrift.integrations.doctor.findings import Finding
 
-PARTS = ("claude-code", "mcp", "guard")
+AGENTS = ("codex", "cursor", "gemini-cli", "copilot")
+PARTS = ("claude-code", "mcp", "guard", *AGENTS)
 _FILE = click.Path(dir_okay=False)
 _MARKS = {"ok": "ok     ", "remark": "remark ", "failed": "FAILED "}
 
@@ -78,9 +79,17 @@ def _examined(
     from safetydrift.integrations.doctor.mcp import check_mcp
 
     told = Options([word for name, value in files.items() if value for word in (f"--{name}", value)])
-    findings: list[Finding] = []
+    if part in AGENTS:
+        return _agent(part, folder, named=True), [part]
+    findings: list[Finding] = (
+        [] if part else [one for name in AGENTS for one in _agent(name, folder, named=False)]
+    )
     guards: list[Options] = [] if part == "claude-code" else [told]
-    parts = [part] if part else [name for name in PARTS if name != "claude-code" or _has_claude_code()]
+    parts = (
+        [part]
+        if part
+        else [name for name in ("claude-code", "mcp", "guard") if name != "claude-code" or _has_claude_code()]
+    )
     if "claude-code" in parts:
         for found in check_claude_code(folder / "claude-code"):
             if isinstance(found, Installed):
@@ -96,6 +105,34 @@ def _examined(
         own.mkdir()
         findings += check_guard(guard, own)
     return list(dict.fromkeys(findings)), parts
+
+
+def _agent(agent: str, folder: Path, *, named: bool) -> list[Finding]:
+    """Return what was found of the hooks of another coding agent; nothing where there are none and nobody asks."""
+    from safetydrift.errors import ConfigError
+    from safetydrift.integrations import claude_code_settings as files_of
+    from safetydrift.integrations import coding_agents_settings as settings
+    from safetydrift.integrations.coding_agents import DIALECTS
+    from safetydrift.integrations.doctor.findings import Finding
+
+    check, again = "its hooks refuse what they cannot judge", f"`safetydrift install {agent}`"
+    path = settings.path_of(agent)
+    try:
+        found = files_of.read_settings(path)
+        ours = settings.is_installed(agent, found)
+    except ConfigError as error:
+        return [Finding(agent, check, "failed", str(error), f"repair {path}")]
+    if not ours:
+        return [Finding(agent, check, "failed", f"{path} names none of ours", again)] if named else []
+    before = next(name for name, own in DIALECTS[agent].events.items() if own == "PreToolUse")
+    lines = settings.lines(agent, found, before)
+    own = folder / agent
+    problems = [problem for line in lines if (problem := settings.probe(agent, line, own))]
+    if not lines:
+        problems = [f"{path} names none of ours before a call"]
+    if problems:
+        return [Finding(agent, check, "failed", problems[0], again)]
+    return [Finding(agent, check, "ok", str(path), "")]
 
 
 def _not_installed() -> Finding:

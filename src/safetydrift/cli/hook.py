@@ -28,6 +28,8 @@ def claude_code(context: click.Context) -> None:
       --config FILE      what is inside your organisation
       --category NAME    what kind of task the runs are
       --pipeline NAME    which model acts
+      --service URL      a team's guard that decides instead
+      --token FILE       our token for it; SAFETYDRIFT_TOKEN if not given
 
     \b
     Exit codes:
@@ -41,3 +43,28 @@ def claude_code(context: click.Context) -> None:
     from safetydrift.integrations.claude_code import main
 
     context.exit(main(context.args))
+
+
+def _other(agent: str, title: str) -> None:
+    @hook.command(agent, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+    @click.pass_context
+    def other(context: click.Context) -> None:
+        from safetydrift.integrations.coding_agents import main
+
+        context.exit(main(agent, context.args))
+
+    other.help = f"""Read an event of {title} from standard input, and answer it; options as for claude-code.
+
+    \b
+    Example:
+      safetydrift install {agent}
+    """
+
+
+for _agent, _title in (
+    ("codex", "Codex CLI"),
+    ("cursor", "Cursor"),
+    ("gemini-cli", "Gemini CLI"),
+    ("copilot", "GitHub Copilot"),
+):
+    _other(_agent, _title)

@@ -10,6 +10,8 @@ import click
 
 from safetydrift.cli.output import console, notes, shown
 
+_FILE = click.Path(exists=True, dir_okay=False)
+
 
 @click.group
 def install() -> None:
@@ -46,7 +48,16 @@ def install() -> None:
 @click.option(
     "--state", type=click.Path(file_okay=False), metavar="FOLDER", help="Where sessions and the log are kept."
 )
-def claude_code(where: str, uninstall: bool, dry_run: bool, resident: bool, **files: str | None) -> None:
+@click.option("--service", metavar="URL", help="Ask a team's guard (`safetydrift serve`) instead.")
+@click.option(
+    "--token",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The token for it [default: what SAFETYDRIFT_TOKEN says].",
+)
+def claude_code(
+    where: str, uninstall: bool, dry_run: bool, resident: bool, service: str | None, **files: str | None
+) -> None:
     """Guard Claude Code: its settings then name our hooks, and keep all others.
 
     \b
@@ -68,6 +79,7 @@ def claude_code(where: str, uninstall: bool, dry_run: bool, resident: bool, **fi
             if value
             for word in (f"--{name}", str(Path(value).resolve()))
         ]
+        arguments += ["--service", service] if service else []
         after = settings.installed(before, settings.command(arguments, resident=resident))
     if dry_run:
         console.print(shown(json.dumps(after, indent=2, ensure_ascii=False)), markup=False)
@@ -98,3 +110,58 @@ def _write(path: Path, before: dict[str, Any], after: dict[str, Any]) -> None:
     notes.print(shown(f"wrote {path}"), markup=False)
     if backup is not None:
         notes.print(shown(f"the settings as they were are in {backup}"), markup=False)
+
+
+def _other(agent: str, title: str) -> None:
+    @install.command(agent)
+    @click.option("--uninstall", is_flag=True, help="Take our hooks out again.")
+    @click.option("--dry-run", is_flag=True, help="Print the settings as they would be, and write nothing.")
+    @click.option("--policy", type=_FILE, metavar="FILE", help="Policy file.")
+    @click.option("--model", type=_FILE, metavar="FILE", help="Model file.")
+    @click.option("--config", type=_FILE, metavar="FILE", help="What is inside your organisation.")
+    @click.option(
+        "--state",
+        type=click.Path(file_okay=False),
+        metavar="FOLDER",
+        help="Where sessions and the log are kept.",
+    )
+    @click.option("--service", metavar="URL", help="Ask a team's guard (`safetydrift serve`) instead.")
+    @click.option(
+        "--token", type=_FILE, metavar="FILE", help="The token for it [default: SAFETYDRIFT_TOKEN]."
+    )
+    def other(uninstall: bool, dry_run: bool, service: str | None, **files: str | None) -> None:
+        from safetydrift.integrations import claude_code_settings as files_of
+        from safetydrift.integrations import coding_agents_settings as settings
+
+        path = settings.path_of(agent)
+        before = files_of.read_settings(path)
+        if uninstall:
+            after = settings.removed(agent, before)
+        else:
+            _check(files)
+            named = [(name, str(Path(value).resolve())) for name, value in sorted(files.items()) if value]
+            named += [("service", service)] if service else []
+            arguments = [word for name, value in named for word in (f"--{name}", value)]
+            after = settings.installed(agent, before, settings.command(agent, arguments))
+        if dry_run:
+            console.print(shown(json.dumps(after, indent=2, ensure_ascii=False)), markup=False)
+            return
+        _write(path, before, after)
+        if not uninstall and agent in settings.TRUST:
+            notes.print(shown(settings.TRUST[agent]), markup=False)
+
+    other.help = f"""Guard {title}: its settings in your home then name our hooks, and keep all others.
+
+    \b
+    Example:
+      safetydrift install {agent} --dry-run
+    """
+
+
+for _agent, _title in (
+    ("codex", "Codex CLI"),
+    ("cursor", "Cursor"),
+    ("gemini-cli", "Gemini CLI"),
+    ("copilot", "GitHub Copilot"),
+):
+    _other(_agent, _title)

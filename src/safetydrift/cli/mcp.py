@@ -27,6 +27,12 @@ _FILE = click.Path(exists=True, dir_okay=False)
 @click.option(
     "--ask", metavar="URL", help="Post questions to this address, and wait for the answer of a person."
 )
+@click.option(
+    "--service",
+    envvar="SAFETYDRIFT_URL",
+    metavar="URL",
+    help="Ask a team's guard (`safetydrift serve`) instead; SAFETYDRIFT_TOKEN holds the token.",
+)
 @click.option("--policy", type=_FILE, metavar="FILE", help="Policy file; followed while the proxy runs.")
 @click.option("--model", type=_FILE, metavar="FILE", help="Model file.")
 @click.option(

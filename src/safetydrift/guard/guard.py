@@ -203,6 +203,27 @@ class Guard(AsyncGuard):
             telemetry=telemetry or None,
         )
 
+    @staticmethod
+    def remote(url: str = "", token: str = "", **options: Any) -> Guard:
+        """Return a guard that asks a team's service (`safetydrift serve`) about every call.
+
+        Parameters
+        ----------
+        url, token
+            Of the service; what the environment variables SAFETYDRIFT_URL and SAFETYDRIFT_TOKEN say if not given.
+        options
+            ``policy`` (what becomes of a call when the service cannot be asked; a refusal by default), ``agent``,
+            ``person`` and ``framework`` (shown on its page), ``approver``, ``tools``, ``plain_http``.
+
+        Raises
+        ------
+        ValueError
+            If the address is none, or the token would go over a network in clear.
+        """
+        from safetydrift.guard.remote import RemoteGuard  # noqa: PLC0415  # only where somebody else decides
+
+        return RemoteGuard(url, token, **options)
+
     # -- runs ---------------------------------------------------------------------------------------------
 
     def session(

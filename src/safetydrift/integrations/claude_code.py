@@ -190,13 +190,27 @@ class Options:
         Files; an empty policy is the default one, an empty configuration none.
     category, pipeline
         See `ClaudeCodeHook`.
+    service, token
+        The address of a team's guard that decides instead, and the file with our token; if that is empty, the
+        environment variable SAFETYDRIFT_TOKEN says it.
     """
 
-    NAMES = ("state", "model", "policy", "config", "category", "pipeline")
+    NAMES: tuple[str, ...] = (
+        "state",
+        "model",
+        "policy",
+        "config",
+        "category",
+        "pipeline",
+        "service",
+        "token",
+    )
+    AGENT = "claude-code"
+    """What the agent is called to a team's guard."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self.state, self.model = state_folder(), "default"
-        self.policy = self.config = self.category = self.pipeline = ""
+        self.policy = self.config = self.category = self.pipeline = self.service = self.token = ""
         words = iter(arguments)
         for word in words:
             name, equals, value = word.removeprefix("--").partition("=")
@@ -206,6 +220,8 @@ class Options:
 
     def guard(self) -> Guard:
         """Return a guard with its files; the folder is made, for its owner only, if it is not there."""
+        if self.service:
+            return self._remote()
         from safetydrift.guard.decision_log import DecisionLog  # noqa: PLC0415  # not before it is needed
         from safetydrift.guard.guard import Guard  # noqa: PLC0415  # as above
         from safetydrift.guard.stores.sqlite import SQLiteStore  # noqa: PLC0415  # as above
@@ -214,6 +230,22 @@ class Options:
         store = SQLiteStore(os.path.join(self.state, "sessions.sqlite"))  # noqa: PTH118
         log = DecisionLog(os.path.join(self.state, "decisions.jsonl"), buffer=1)  # noqa: PTH118
         return Guard.load(self.model, self.policy or None, store, log=log, config=self.config or None)
+
+    def _remote(self) -> Guard:
+        """Return a guard that asks a team's. Questions are put on its page, and are the agent's own to ask besides."""
+        import getpass  # noqa: PLC0415  # only where a team decides
+
+        from safetydrift.guard.remote import RemoteGuard  # noqa: PLC0415  # as above
+
+        token = ""
+        if self.token:
+            with open(self.token, encoding="utf-8") as file:  # noqa: PTH123  # the idiom of this module
+                token = file.read(4096).strip()
+        guard = RemoteGuard(
+            self.service, token, policy=self.policy or None, agent=self.AGENT, person=getpass.getuser()
+        )
+        guard.approver = None  # the agent asks its own user
+        return guard
 
     def hook(self) -> ClaudeCodeHook:
         """Return the hook."""
@@ -232,7 +264,12 @@ def state_folder() -> str:
     return os.path.join(base, "safetydrift")  # noqa: PTH118
 
 
-def replied(data: bytes, hook: Callable[[], ClaudeCodeHook], on_error: Callable[[], str]) -> Reply:
+def replied(
+    data: bytes,
+    hook: Callable[[], ClaudeCodeHook],
+    on_error: Callable[[], str],
+    named: Callable[[dict[str, Any]], str] | None = None,
+) -> Reply:
     """Return the reply to an event as it came in; nothing raises.
 
     Parameters
@@ -243,12 +280,16 @@ def replied(data: bytes, hook: Callable[[], ClaudeCodeHook], on_error: Callable[
         Makes the hook, or returns the one there is.
     on_error
         Says what becomes of a call when something goes wrong: ``"block"``, ``"ask"`` or ``"allow"``.
+    named
+        Says which of our events one is; what it says of itself if not given.
     """
     event: Any = None
     try:
         event = _parsed(data)
         return hook().answer(event)
     except Exception as problem:  # noqa: BLE001  # whatever it is, the call must not pass by it
+        if named is not None and isinstance(event, dict):
+            event = {"hook_event_name": named(event) or None}
         return failed(event, problem, on_error)
 
 
@@ -288,11 +329,11 @@ def main(arguments: Sequence[str], data: bytes | None = None) -> int:
 
         def hook() -> ClaudeCodeHook:
             made.append(options.hook())
-            _limit(made[0].guard.policy.timeout)
+            limit(made[0].guard.policy.timeout)
             return made[0]
 
         reply = replied(data, hook, lambda: on_error_of(options, made))
-        _limit(0.0)
+        limit(0.0)
         if made:
             made[0].guard.close()
     except Exception as problem:  # noqa: BLE001  # the last resort
@@ -321,7 +362,7 @@ def write(reply: Reply) -> int:
     return reply.code
 
 
-def _limit(seconds: float) -> None:
+def limit(seconds: float) -> None:
     """Let this process be interrupted after so many seconds; 0 ends that."""
     try:
         from signal import ITIMER_REAL, SIGALRM, setitimer, signal  # noqa: PLC0415  # only in a process of ours

@@ -115,6 +115,8 @@ def _warmed(hook: ClaudeCodeHook) -> None:
     """Load what the first shell command would load."""
     from safetydrift.trace import ToolCall  # noqa: PLC0415
 
+    if not hasattr(hook.guard, "monitor"):
+        return  # a team's guard decides
     hook.guard.monitor.labeler.propose(ToolCall("Bash", {"command": "true"}))
 
 

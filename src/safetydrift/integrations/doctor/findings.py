@@ -88,5 +88,37 @@ COVERAGE = {
             *_ALWAYS[1:],
         ),
     ),
+    **{
+        name: Coverage(
+            (covered,),
+            (("What does not pass by it", f"{missed}; questions: {asked}"), *_ALWAYS[1:]),
+        )
+        for name, covered, missed, asked in (
+            (
+                "codex",
+                "shell commands, patches and MCP tools that Codex CLI tells its hooks of",
+                "hosted tools, file reads, input to a running command; a hook that is not trusted or times out",
+                "Codex cannot be made to ask: they wait on a team's guard, and are refused without one",
+            ),
+            (
+                "cursor",
+                "tools that Cursor tells its hooks of; a hook that fails blocks (failClosed)",
+                "prompts of `-p` runs: what was asked for is not known there",
+                "they wait on a team's guard, and are refused without one",
+            ),
+            (
+                "gemini-cli",
+                "tools that Gemini CLI tells its hooks of",
+                "a hook that times out; settings that GEMINI_CLI_SYSTEM_SETTINGS_PATH replaces",
+                "they wait on a team's guard, and are refused without one",
+            ),
+            (
+                "copilot",
+                "tools that Copilot's command line tells its hooks of",
+                "a hook that times out; the cloud agent, which reads the repository's hooks alone",
+                "Copilot's command line asks its user",
+            ),
+        )
+    },
 }
 """For each part: what is covered; headings of docs/reference/limits.md that say what is not, with a short version."""

@@ -49,6 +49,8 @@ class Settings:
         The folder of the decision log, of named sessions and of definitions.
     ask
         The address of a service that asks a person.
+    service
+        The address of a team's guard that decides instead; SAFETYDRIFT_TOKEN holds our token.
     refuse_changed
         Whether tools whose definition has changed are refused.
     """
@@ -69,7 +71,9 @@ class Settings:
         state: str | None = None,
         ask: str | None = None,
         refuse_changed: bool = False,
+        service: str = "",
     ) -> None:
+        self.service = service
         self.command, self.upstream = list(command), upstream
         self.named = bool(name)
         self.name = clean(name) if name else derived_name(command, upstream)
@@ -97,6 +101,8 @@ class Settings:
         store = os.path.join(self.state, "sessions.sqlite") if self.session else None  # noqa: PTH118
         log = DecisionLog(os.path.join(self.state, "decisions.jsonl"), buffer=1)  # noqa: PTH118
         approver = None
+        if self.service:
+            return Guard.remote(self.service, policy=self.policy, agent=f"mcp {self.name}", framework="MCP")
         if self.ask:
             from safetydrift.guard.asking import WebhookApprover  # noqa: PLC0415  # seldom
 
@@ -115,7 +121,7 @@ class Settings:
             If one of the files cannot be believed: what cannot guard does not start.
         """
         guard = self.guard()
-        if not self.named and self.name in guard.monitor.labeler.boundary.servers:
+        if not self.named and not self.service and self.name in guard.monitor.labeler.boundary.servers:
             self.name = UNNAMED + self.name
             say(
                 f"the configuration trusts a server of this name; say --name to mean it, now it is {self.name!r}"
