@@ -231,6 +231,7 @@ def test_how_a_proposed_call_ends_comes_from_the_score_like_how_a_run_ends(model
     violated = next(run for run in runs if run.label.violated)
     state, pipeline = monitor.begin(violated), found.traits.of(violated.model)
     for move in violated.moves:
+        assert state.facts is not None
         seen = FEATURES.see(state.state, state.facts)
         call = FEATURES.see_call(seen, state.state, state.facts, move)
         exact = score(seen, state.facts, pipeline, (move.tool, state.facts.last), call)

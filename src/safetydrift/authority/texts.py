@@ -47,7 +47,9 @@ PROSE, FREE, DATA, IDENTITY = range(4)
 """The field in which a value stands: none that can be told; one in which people write what they like; one that a system
 fills in; one that says who somebody is (a sender, a participant)."""
 
-_KEY = re.compile(r"(?:^|[{,])[ \t]{0,4}(?:- )?[\"']?([A-Za-z][\w \-]{0,30}?)[\"']?[ \t]*[:=](?!//)", re.MULTILINE)
+_KEY = re.compile(
+    r"(?:^|[{,])[ \t]{0,4}(?:- )?[\"']?([A-Za-z][\w \-]{0,30}?)[\"']?[ \t]*[:=](?!//)", re.MULTILINE
+)
 _FREE = frozenset(
     names(
         "body content contents text message msg description desc note notes memo comment comments subject title "

@@ -108,7 +108,9 @@ def tell(findings: Findings, guard: Guard) -> Story:
     lead = (*_compared(findings), _guarded(backtest), _example(played, asked))
     told = (
         Section("The published chain and the risk score", (findings.opening,)),
-        Section("What a guard that goes by the risk score alone does in the same runs", (_outcomes(backtest),)),
+        Section(
+            "What a guard that goes by the risk score alone does in the same runs", (_outcomes(backtest),)
+        ),
         Section(
             "Three runs, replayed",
             (
@@ -166,8 +168,8 @@ def _compared(findings: Findings) -> Iterator[str]:
 def _guarded(backtest: Backtest) -> str:
     violating, others = (_held_back(backtest, group) for group in ("violating", "not violating"))
     return (
-        "The shipped runs hold effects and no texts, so nobody can say of them who asked for what; a guard that goes by "
-        "the risk score alone would have held a call back, at the violating one or before, in "
+        "The shipped runs hold effects and no texts, so nobody can say of them who asked for what; a guard that goes "
+        "by the risk score alone would have held a call back, at the violating one or before, in "
         f"{percent(violating.value)} of the violating runs, and in {percent(others.value)} of the others."
     )
 

@@ -18,7 +18,7 @@ ASK_FROM: dict[str, dict[str, float]] = {
 }
 """Per variant, the probability of unauthorised harm from which a person is asked, by how much the harm weighs."""
 FORESEEN, DOUBTFUL = 0.3, 0.1
-"""Where a violation within the horizon is at least so probable by the trajectory, less doubt about the call is enough."""
+"""Where a violation within the horizon is at least so probable by the trajectory, less doubt is enough."""
 NEVER = Rule(
     Intervention.BLOCK,
     name="credentials to somebody unknown",

@@ -94,7 +94,7 @@ class PolicyBook:
     def __init__(self, model: Model, labeler: Labeler | None = None, telemetry: Any = None) -> None:
         self.model, self._labeler, self._telemetry = model, labeler, telemetry
         self._known: dict[int, _Known] = {}
-        self._default = default_policy(model.space)
+        self._default = default_policy()
 
     def make(self, org: int, store: TransactionStore) -> Guard:
         """Return a guard for an organisation on a store."""
