@@ -165,7 +165,7 @@ class Ledger(Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
     def kept(self) -> Ledger:
         """Return the ledger as a store keeps it, without any text."""
         texts = tuple([text.kept(self.request.shares, self.digest) for text in self.texts])
-        files = {name: _kept_file(file) for name, file in self.files.items()}
+        files = {name: kept_file(file) for name, file in self.files.items()}
         return replace(self, texts=texts, files=files)
 
 
@@ -175,7 +175,8 @@ def _worth(text: SourceText) -> int:
     return 16 * speaks + 4 * text.pointed + text.integrity
 
 
-def _kept_file(file: KnownFile) -> KnownFile:
+def kept_file(file: KnownFile) -> KnownFile:
+    """Return what a store keeps of a file: of a script, what kind of harm it does, and not to what."""
     if not file.latent:
         return file
     return replace(file, latent=tuple([replace(one, target="", note="", carries=()) for one in file.latent]))

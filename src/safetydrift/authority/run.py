@@ -36,7 +36,7 @@ from safetydrift.authority.concerns import (
     Concern,
     gravity,
 )  # fmt: skip
-from safetydrift.authority.ledger import MAX_LATENT, FileDigest, KnownFile, Ledger
+from safetydrift.authority.ledger import MAX_LATENT, FileDigest, KnownFile, Ledger, kept_file
 from safetydrift.authority.score import CLEAR, Assessment
 from safetydrift.authority.scripts import scripts_in
 from safetydrift.authority.text import fold
@@ -111,6 +111,12 @@ class Plan(Struct, frozen=True, array_like=True, gc=False, forbid_unknown_fields
     actions: Annotated[tuple[str, ...], Meta(max_length=64)] = ()
     files: Annotated[tuple[tuple[FileDigest, KnownFile], ...], Meta(max_length=MAX_PLANNED)] = ()
     partial: bool = False
+
+    def kept(self) -> Plan:
+        """Return what a store keeps: of scripts, what kind of harm they do, and not to what."""
+        if not any(file.latent for _, file in self.files):
+            return self
+        return replace(self, files=tuple([(name, kept_file(file)) for name, file in self.files]))
 
 
 class Reading(Struct, frozen=True, gc=False):

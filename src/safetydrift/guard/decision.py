@@ -120,7 +120,7 @@ class Decision(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fi
             error=writable(self.error[:MAX_TEXT]),
             alternative=writable(self.alternative[:MAX_TEXT]),
             answered_by=writable(self.answered_by[:MAX_TEXT]),
-            explanation=writable(self.explanation[:MAX_TEXT]) if self.asks else "",
+            explanation="" if self.brief or not self.asks else writable(self.explanation[:MAX_TEXT]),
             verdict=self.verdict if self.asks else None,
             latency=0.0,
         )

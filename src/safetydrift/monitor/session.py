@@ -122,7 +122,7 @@ class Pending(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fie
 
     def stored(self) -> Pending:
         """Return what is stored until the result comes: nothing that is written in the arguments."""
-        return Pending(self.proposal.stored(), self.move, self.plan)
+        return Pending(self.proposal.stored(), self.move, None if self.plan is None else self.plan.kept())
 
     def require(self, space: StateSpace) -> None:
         """Check that it is a call in a space.
