@@ -61,7 +61,7 @@ def measured(seed: int, limit: int | None) -> tuple[dict[str, dict[str, Rate]], 
 def _effects(lines: list[sets.Line]) -> list[dict[str, Any]]:
     asked = "".join(json.dumps({"tool": "bash", "args": {"command": line.text}}) + "\n" for line in lines)
     done = subprocess.run(
-        [sys.executable, "-m", "safetydrift", "effect"],
+        [sys.executable, "-m", "safetydrift", "explain", "--json"],
         input=asked,
         capture_output=True,
         check=True,
