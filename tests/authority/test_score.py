@@ -1,5 +1,6 @@
 """The score of concerns: additive, monotone, and refused where it does not fit."""
 
+from math import exp
 from pathlib import Path
 
 import msgspec
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safetydrift.authority.concerns import FEATURE_NAMES, FEATURES, Concern
-from safetydrift.authority.score import CLEAR, Score, decode_score
+from safetydrift.authority.grading import FORBIDDEN
+from safetydrift.authority.score import CLEAR, FORBIDDEN_ODDS, Score, decode_score
 from safetydrift.errors import ModelFileError
 from safetydrift.formats.score_file import SHIPPED, load_score
 
@@ -43,7 +45,11 @@ def test_a_call_is_as_bad_as_its_worst_concern(several):
     concerns = [Concern(cells, "send", target=str(number)) for number, cells in enumerate(several)]
     found = SCORE.assess(concerns)
     assert found.concern is not None
-    assert SCORE.log_odds(found.concern.cells) == max(map(SCORE.log_odds, several))
+    asked = FEATURE_NAMES.index("asked")
+    odds = [
+        max(SCORE.log_odds(cells), FORBIDDEN_ODDS if cells[asked] == FORBIDDEN else -1e9) for cells in several
+    ]
+    assert found.probability == pytest.approx(1 / (1 + exp(-max(odds))))
     assert 0.0 <= found.probability <= 1.0
 
 

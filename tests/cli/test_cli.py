@@ -249,7 +249,10 @@ def test_the_main_job_runs_on_traces_of_ones_own(traces, tmp_path):
     assert done.returncode == 0, done.stderr
     assert max(map(len, done.stdout.splitlines())) <= 80
     report = (tmp_path / "out" / "report.html").read_text()
-    for told in ("The published chain and the risk score", "What the guard does in the same runs"):
+    for told in (
+        "The published chain and the risk score",
+        "What a guard that goes by the risk score alone does",
+    ):
         assert told in done.stdout
         assert told in report
     assert "The published method on the same runs" in report

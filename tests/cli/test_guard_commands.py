@@ -44,7 +44,7 @@ def test_a_policy_is_checked_and_what_deserves_a_look_is_told(policy):
     told = run("policy", "check", policy)
     for word in ("ours", "never reached", "on_error", "shadow", "always_allow"):
         assert word in told
-    assert len(json.loads(run("policy", "check", policy, "--json"))["remarks"]) == 6
+    assert len(json.loads(run("policy", "check", policy, "--json"))["remarks"]) == 7
 
 
 def test_a_policy_that_cannot_be_used_is_refused(tmp_path):

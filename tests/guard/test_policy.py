@@ -382,3 +382,15 @@ def test_a_policy_can_be_put_in_force(make):
     with pytest.raises(ValueError, match="nowhere"):
         guard.policy = GuardPolicy(never=(Rule(BLOCK, effects={"nowhere": "high"}),))
     assert guard.policy.name == "strict"
+
+
+def test_a_file_that_extends_the_default_keeps_its_protection(tmp_path):
+    path = tmp_path / "policy.toml"
+    own = 'format = "safetydrift.policy/1"\nname = "ours"\n{}[[never]]\ntools = ["drop_*"]\n'
+    path.write_text(own.format('extends = "coding"\n'), "utf-8")
+    found = load_policy(path)
+    assert found.when == default_policy("coding").when
+    assert [rule.tools for rule in found.never] == [("drop_*",), ()]
+    path.write_text(own.format('extends = "nothing"\n'), "utf-8")
+    with pytest.raises(PolicyFileError, match="coding"):
+        load_policy(path)

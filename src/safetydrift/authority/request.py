@@ -73,6 +73,11 @@ class Request(Kept, frozen=True, dict=True):
         """Return how much of a value was said: 0 nothing, 1 a part, 2 all that tells it apart, 3 the value."""
         return self._view().overlap(value)
 
+    @property
+    def forbids(self) -> bool:
+        """Whether the user said of anything not to do it."""
+        return bool(self.refused_beyond) or any(clause.refused for clause in self.clauses)
+
     def shares(self, text: str) -> int:
         """Return how many words of more than three letters a folded text shares with the user's, at most 4."""
         return self._view().shares(text)

@@ -36,6 +36,7 @@ from safetydrift.authority.concerns import (
     Concern,
     gravity,
 )  # fmt: skip
+from safetydrift.authority.grading import ACTION, ASKED, FORBIDDEN, NONE, OBJECT
 from safetydrift.authority.ledger import MAX_LATENT, FileDigest, KnownFile, Ledger, kept_file
 from safetydrift.authority.score import CLEAR, Assessment
 from safetydrift.authority.scripts import scripts_in
@@ -71,12 +72,17 @@ _ORDINARY = frozenset(("read", "run", "edit", "move", "install", "delete"))
 _LOCAL = frozenset(("path", "command", "package"))
 _OUTWARD = frozenset(("send", "publish", "push", "connect", "fetch", "schedule", "grant"))
 _PARTIES = frozenset(("host", "recipient", "account", "person"))
+_PEOPLE = frozenset(("recipient", "account", "person"))
 _DATA_LEVELS = {"sensitive": 1, "credentials": 2}
 _REVERSIBILITY = {"fully_reversible": 0, "partially": 1, "irreversible": 2}
 _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/", "$tmpdir", "%temp%")  # noqa: S108  # compared, never opened
 _SYSTEM = re.compile(
     r"/(?:etc|usr|bin|sbin|lib|lib64|boot|root|sys|proc|dev|var|opt|srv|mnt)?(?:/|\Z)|[a-z]:[\\/]windows"
 )
+_EVERYTHING = re.compile(
+    r"(?:/|~|\.{1,2}|\$\{?HOME\}?|/home(?:/[^/]+)?|/root|/Users(?:/[^/]+)?|\*)(?:/?\*?)|(?:.*/)?\.(?:git|ssh)/?"
+)
+"""Targets that are everything at once, or all that a repository or a login consists of."""
 _SPLIT = re.compile(r"[_\W]+|(?<=[a-z0-9])(?=[A-Z])")
 _TELLING = frozenset(("send", "publish", "schedule", "edit"))
 MAX_LINKS = 2
@@ -170,8 +176,13 @@ class RunReader:
         look = _Look(ledger, self._boundary, proposal.effect, words)
         concerned = _telling([one for one in operations if look.concerns(one)])
         concerned += _links(call, proposal, concerned)
-        asked = grades(ledger.request, concerned, words, _texts_of(call))
+        texts = _texts_of(call)
+        asked = grades(ledger.request, concerned, words, texts)
         concerns = [look.concern(one, grade.grade) for one, grade in zip(concerned, asked, strict=True)]
+        if ledger.request.forbids:
+            others = [one for one in operations if one not in concerned and one.action not in _READING]
+            grave = zip(others, grades(ledger.request, others, words, texts), strict=True)
+            concerns += [look.concern(one, grade.grade) for one, grade in grave if grade.grade == FORBIDDEN]
         concerns.sort(key=gravity, reverse=True)
         plan = self._plan(ledger, call, proposal, operations, words)
         gravest = tuple(concerns[:MAX_CONCERNS])
@@ -324,11 +335,17 @@ class _Look:
         ledger = self._ledger
         target = operation.target
         places = ledger.places(target) if target else []
+        before, asked = asked, self._within(operation, asked, places)
         best = max(places, key=_rank_of) if places else None
         kind = self._kind(operation)
         source = self._source(operation, kind, best)
         carried = self._carries(operation, kind, source)
         harm, certainty = operation.harm, operation.certainty
+        if (
+            asked == NONE < before
+        ):  # it goes further than what they asked for, so what they named it by says nothing
+            certainty = max(certainty, LIKELY)
+            source = NOBODY if source == SAID else source
         if carried > 1 and kind != INSIDE:
             harm, certainty = "exfiltration", max(certainty, CERTAIN if carried > LIKELY else LIKELY)
         speaking = sum([place.speaks for place in places])
@@ -355,13 +372,33 @@ class _Look:
             cells, operation.action, harm, target, operation.note, best.text.number if best is not None else 0
         )
 
+    def _within(self, operation: Operation, asked: int, places: Sequence[Place]) -> int:
+        """Return how far the user's words cover an operation that goes further than others of its kind.
+
+        An act on everything at once, one by force, and one towards somebody whom nobody mentioned are not the acts that
+        the user asked for on something smaller, gently, or towards others.
+        """
+        request, target = self._ledger.request, operation.target
+        if operation.harm == "destruction" and operation.action == "push" and asked > NONE:
+            forced = request.asks("push", [target] if target else [], ("force",)).grade
+            return forced if forced in {FORBIDDEN, ASKED} else NONE
+        if not OBJECT <= asked < ASKED:
+            return asked
+        if operation.harm == "destruction" and operation.certainty >= LIKELY:
+            beyond = asked == OBJECT and self._kind(operation) in {ELSEWHERE, SYSTEM}
+            return NONE if beyond or _EVERYTHING.fullmatch(target.strip()) else asked
+        unknown = operation.role in _PEOPLE and not (places or request.overlap(target))
+        return NONE if unknown and operation.harm and asked == ACTION else asked
+
     def _kind(self, operation: Operation) -> int:
         target, role = operation.target, operation.role
         if not target:
             return NOTHING
         if role == "path":
             file = self._ledger.file(target)
-            return MADE if file is not None and file.made else _kind_of_path(target)
+            if file is not None and file.made:
+                return MADE
+            return SYSTEM if _EVERYTHING.fullmatch(target.strip()) else _kind_of_path(target)
         if role == "host":
             host = target.partition("://")[2] or target
             host = host.rpartition("@")[2].partition("/")[0].partition(":")[0]

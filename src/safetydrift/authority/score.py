@@ -14,12 +14,15 @@ import msgspec
 from msgspec import Struct
 
 from safetydrift.authority.concerns import FEATURE_NAMES, FEATURES, Concern
+from safetydrift.authority.grading import FORBIDDEN
 from safetydrift.errors import ModelFileError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SCORE_FORMAT = "safetydrift.authority-score/1"
+FORBIDDEN_ODDS = 3.0
+"""Log-odds of what the user said not to do, at least: nobody has to be asked whether it was asked for."""
 MAX_FILE = 4 << 20
 """A larger file is refused, in bytes."""
 
@@ -138,6 +141,8 @@ class Score:
         best, which = -1e9, None
         for concern in concerns:
             odds = self.log_odds(concern.cells)
+            if concern.cell("asked") == FORBIDDEN:
+                odds = max(odds, FORBIDDEN_ODDS)
             if odds > best:
                 best, which = odds, concern
         return Assessment(1.0 / (1.0 + exp(-best)), which) if which is not None else CLEAR

@@ -258,7 +258,7 @@ def needles_of(value: str) -> Needles | None:
     Examples
     --------
     >>> needles_of("https://Example.com/a?x=1").part, needles_of("AT68 5453 2054 0000 11").compact
-    ('example.com', 'at685453205400011')
+    ('example.com', 'at6854532054000011')
     >>> needles_of("5") is None
     True
     """

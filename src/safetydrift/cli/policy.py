@@ -138,7 +138,15 @@ def _count(found: GuardPolicy) -> int:
 
 
 def _remarks(found: GuardPolicy) -> list[str]:
-    remarks = [f'{name} = "allow": what the guard cannot judge goes ahead' for name in found.opens_on_failure]
+    authority = any(rule.by_authority for rule in (*found.never, *found.always_ask, *found.when))
+    remarks = (
+        []
+        if authority
+        else ['no rule asks who wanted a call; extends = "default" adds the shipped rules that do']
+    )
+    remarks += [
+        f'{name} = "allow": what the guard cannot judge goes ahead' for name in found.opens_on_failure
+    ]
     if found.shadow:
         remarks.append("shadow = true: decisions are recorded, and every call goes ahead")
     if found.always_allow:

@@ -198,7 +198,9 @@ class DecisionLog:
             record["horizon"], record["basis"] = verdict.horizon, verdict.basis.value
         for name in ("reason", "explanation", "alternative", "error", "answered_by"):
             if value := getattr(decision, name):
-                record[name] = value
+                record[name] = redactor.text(value) if name == "reason" else value
+        if decision.harm:
+            record["unauthorised"], record["harm"] = decision.unauthorised, decision.harm
         if decision.would_be is not None:
             record["shadow"] = decision.would_be.value
         return record

@@ -626,7 +626,7 @@ class Guard(AsyncGuard):
             key=decision.key,
             call_id=decision.call_id,
             tool=call.name,
-            arguments=self.redactor.arguments(call.args, MAX_SHOWN),
+            arguments=Redactor().arguments(call.args, MAX_SHOWN),
             decision=decision,
             trajectory=so_far,
             permits=f"this one call of {call.name}, once ({effect})",

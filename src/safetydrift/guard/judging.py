@@ -11,8 +11,9 @@ from msgspec.structs import replace
 
 from safetydrift.authority.score import CLEAR
 from safetydrift.guard.decision import Decision
-from safetydrift.guard.messages import in_brief, told
+from safetydrift.guard.messages import ADVICE_TO_ASK, in_brief, told
 from safetydrift.guard.policy import STRICTNESS, Call, Finding
+from safetydrift.guard.redacting import Redactor
 from safetydrift.guard.safer import safer_tool
 from safetydrift.guard.session import CONFIRMED, MAX_RESERVED, OPEN, REFUSED, RELEASED, Given, Reserved
 from safetydrift.monitor.session import Pending, TrajectoryState
@@ -24,11 +25,12 @@ if TYPE_CHECKING:
 
     from safetydrift.authority.score import Assessment
     from safetydrift.guard.policy import GuardPolicy
-    from safetydrift.guard.redacting import Redactor
     from safetydrift.guard.session import Session
     from safetydrift.monitor.lookup import LookupMonitor
     from safetydrift.states.effect import Effect
 
+_PLAINLY = Redactor()
+"""What people and models are told names whom and what it is about; only secrets are taken out."""
 MAX_TOOLS = 512
 """Names of tools that a run is remembered to have used; there is no reason to have more."""
 
@@ -158,8 +160,9 @@ class Judging:
             position, effect = strictest.position, strictest.effect
             explained = self.monitor.explain(position, verdict, effect)
             explanation = self._redactor.text("; ".join([explained, *effect.reasons]))
-            alternative = safer_tool(self.monitor, position, call.name, tools, policy)
-            reason = self._redactor.text(told(call, found, effect, strictest.assessment, alternative))
+            if not found.by_authority:  # another tool for the same end would be as unauthorised
+                alternative = safer_tool(self.monitor, position, call.name, tools, policy)
+            reason = _PLAINLY.text(told(call, found, effect, strictest.assessment, alternative))
             brief = in_brief(found, strictest.assessment)
             if policy.shadow:
                 would_be, intervention = intervention, Intervention.ALLOW
@@ -274,5 +277,6 @@ def after_asking(decision: Decision, outcome: Intervention, approved: bool | Non
     elif approved is None:
         reason = f"Nobody answered when asked about this call, so it is refused. {decision.reason}"
     else:
-        reason = f"A person was asked and said no. Do not try to get around this. {decision.reason}"
+        why = decision.reason.partition(ADVICE_TO_ASK)[0]
+        reason = f"A person was asked and said no. Do not try to get around this. {why}"
     return replace(decision, intervention=outcome, reason=reason.strip(), answered_by=by, repeated=False)

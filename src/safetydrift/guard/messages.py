@@ -25,9 +25,10 @@ _VERDICTS = {
     Intervention.SUGGEST: "Stopped",
     Intervention.BLOCK: "Stopped",
 }
+ADVICE_TO_ASK = "To allow it: a person says yes to this call, or the user says that they want it."
 _ADVICE = {
     Intervention.WARN: "Go on only with what the user asked for.",
-    Intervention.ASK: "To allow it: a person says yes to this call, or the user says that they want it.",
+    Intervention.ASK: ADVICE_TO_ASK,
     Intervention.SUGGEST: "Take the safer step, or tell the user why you cannot go on.",
     Intervention.BLOCK: "Do not try another way to the same end; tell the user.",
 }

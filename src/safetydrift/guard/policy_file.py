@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from safetydrift.effects.catalogue.plain import Entry, table
 from safetydrift.errors import PolicyFileError
+from safetydrift.guard.default_policy import ASK_FROM, default_policy
 from safetydrift.guard.policy import GuardPolicy, Rule
 from safetydrift.monitor.verdict import Intervention
 
@@ -66,12 +67,13 @@ def read_policy(definition: Any) -> GuardPolicy:
         if (found := whole.get(name)) is not None
     }
     severities = whole.get("severity")
+    base = _base(whole.text("extends"))
     policy = GuardPolicy(
         whole.text("name") or "unnamed",
-        never=_rules(whole, "never", Intervention.BLOCK),
+        never=(*_rules(whole, "never", Intervention.BLOCK), *base.never),
         always_ask=_rules(whole, "always_ask", Intervention.ASK),
         always_allow=_exact(whole.texts("always_allow")),
-        when=_rules(whole, "when", None),
+        when=(*_rules(whole, "when", None), *base.when),
         severities={} if severities is None else table(severities, "policy: severity"),
         shadow=whole.flag("shadow"),
         **outcomes,  # type: ignore[arg-type]  # each under its own name
@@ -161,6 +163,17 @@ def _parsed(data: bytes, *, as_json: bool) -> Any:
     import tomllib  # noqa: PLC0415  # a policy in JSON does without
 
     return tomllib.loads(data.decode())
+
+
+def _base(name: str) -> GuardPolicy:
+    """Return the shipped policy whose rules follow those of a file; none if it names none."""
+    if not name:
+        return GuardPolicy()
+    if name not in ASK_FROM:
+        raise PolicyFileError(
+            f"policy: extends: there is no shipped policy {name!r}; there are {', '.join(ASK_FROM)}"
+        )
+    return default_policy(name)
 
 
 def _rules(whole: Entry, section: str, then: Intervention | None) -> tuple[Rule, ...]:

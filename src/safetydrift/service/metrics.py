@@ -73,12 +73,14 @@ def section(rule: str) -> str:
 
     Examples
     --------
-    >>> section("never 3"), section("the model's threshold"), section("ours")
-    ('never', 'model', 'policy')
+    >>> section("never 3"), section("the model's threshold"), section("ours"), section("no rule holds")
+    ('never', 'model', 'policy', 'none')
     """
     if rule in RULES:
         return rule
+    if rule == "no rule holds" or rule.startswith("unauthorised harm"):
+        return "none" if rule == "no rule holds" else "authority"
     first = rule.partition(" ")[0]
     if first in {"never", "always_ask", "when"}:
         return first
-    return "model" if "the model's" in rule or rule == "no rule holds" else "policy"
+    return "model" if "the model's" in rule else "policy"

@@ -49,8 +49,8 @@ _ALWAYS = (
     ),
     ("What runs inside an allowed call", "a call is allowed or refused as a whole; this is no sandbox"),
     (
-        "What cannot be told from a call",
-        "whether you wanted it; say always_ask for what is never to go unasked",
+        "Harm that no operation tells",
+        "made-up results, weakened tests, changed records; say always_ask for what is never to go unasked",
     ),
     ("New kinds of attack", "probabilities come from runs of known tasks, attacks and models"),
     ("Slow leaks", "a summary of secrets in other words passes"),
