@@ -201,7 +201,7 @@ def test_health_readiness_and_figures_need_no_token(callers):
     assert client.get("/healthz").json()["status"] == "alive"
     assert client.get("/readyz").json() == {"status": "ready"}
     figures = client.get("/metrics").text
-    assert 'safetydrift_decisions_total{intervention="allow",rule="none"} 1.0' in figures
+    assert 'safetydrift_decisions_total{intervention="ask",rule="authority"} 1.0' in figures
     assert "bot" not in figures
 
 
