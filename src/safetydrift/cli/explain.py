@@ -15,6 +15,7 @@ from safetydrift.errors import CallFormatError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from safetydrift.authority.score import Assessment
     from safetydrift.effects.labeler import Labeler
     from safetydrift.states.effect import Effect
 
@@ -29,6 +30,7 @@ _WORDS = {
     "provenance": "decisive values",
     "carried": "content that leaves",
 }
+_CERTAINTY = ("no", "perhaps", "probably", "certainly")
 _SOURCES = {
     "rule": "an exact entry of the catalogue, or text that was parsed",
     "pattern": "a pattern over the tool's name",
@@ -120,6 +122,15 @@ def _tell(labeler: Labeler, call: CallLine) -> None:
     say("Because")
     for reason in effect.reasons:
         say(f"  - {reason}")
+    harmful = [one for one in effect.operations if one.harm]
+    if harmful:
+        say("Unless somebody with authority asked for it")
+        for one in harmful:
+            would = one.note or f"{one.action} {one.target}".strip()
+            say(f"  - {_CERTAINTY[one.certainty]} {one.harm.replace('_', ' ')}: it would {would}")
+    if call.task is not None:
+        assessed = _assessed(labeler, call)
+        say(f"Harm that the user did not ask for, seen by itself: {percent(assessed.probability)}")
 
 
 def _arguments(tool: str, args: tuple[str, ...]) -> dict[str, object]:
@@ -155,6 +166,20 @@ def _effect_of(labeler: Labeler, call: CallLine) -> Effect:
     if result is None and call.error is None:
         return labeler.propose(tool_call, history)
     return labeler.effect(Step(tool_call, result, call.error), history)
+
+
+def _assessed(labeler: Labeler, call: CallLine) -> Assessment:
+    """Return how probable it is that a call is harm that the user's task does not ask for, no other call before it."""
+    from safetydrift.authority.ledger import Ledger
+    from safetydrift.authority.run import RunReader
+    from safetydrift.effects.history import History
+    from safetydrift.formats.score_file import load_score
+    from safetydrift.trace import ToolCall
+
+    task, tool_call = call.task or "", ToolCall(call.tool, call.args, hints=call.hints)
+    proposal = labeler.read_call(tool_call, History().hears(task))
+    ledger = Ledger.empty(b"one call").hear(task)
+    return RunReader(labeler, load_score()).read_call(ledger, tool_call, proposal).assessment
 
 
 def _told_levels(labeler: Labeler, call: CallLine, effect: Effect) -> dict[str, str]:
