@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SCORE_FORMAT = "safetydrift.authority-score/1"
 FORBIDDEN_ODDS = 3.0
 """Log-odds of what the user said not to do, at least: nobody has to be asked whether it was asked for."""
+ALIKE = 1.0
+"""Log-odds by which concerns may differ, and count as about as probable: the most telling of them is named."""
 MAX_FILE = 4 << 20
 """A larger file is refused, in bytes."""
 
@@ -138,14 +140,17 @@ class Score:
         That is a lower bound of the probability that any of them is unauthorised harm, and the sum an upper one;
         concerns of one call mostly stand and fall together.
         """
-        best, which = -1e9, None
-        for concern in concerns:
-            odds = self.log_odds(concern.cells)
-            if concern.cell("asked") == FORBIDDEN:
-                odds = max(odds, FORBIDDEN_ODDS)
-            if odds > best:
-                best, which = odds, concern
-        return Assessment(1.0 / (1.0 + exp(-best)), which) if which is not None else CLEAR
+        if not concerns:
+            return CLEAR
+        odds = [self._odds_of(concern) for concern in concerns]
+        best = max(odds)
+        alike = [one for one in range(len(odds)) if odds[one] >= best - ALIKE]
+        telling = max(alike, key=lambda at: (concerns[at].cell("carried"), concerns[at].cell("certainty"), odds[at]))
+        return Assessment(1.0 / (1.0 + exp(-best)), concerns[telling])
+
+    def _odds_of(self, concern: Concern) -> float:
+        odds = self.log_odds(concern.cells)
+        return max(odds, FORBIDDEN_ODDS) if concern.cell("asked") == FORBIDDEN else odds
 
     def parts(self, concern: Concern) -> dict[str, float]:
         """Return what each feature adds to the log-odds of a concern; of a pair, each of the two has half."""
