@@ -337,12 +337,12 @@ def test_a_pipe_or_a_link_is_written_to_and_not_replaced(traces, tmp_path):
     assert len(real.read_text().splitlines()) == 12 * 3
 
 
-def _interrupted(running, presses=12):
+def _interrupted(running, presses=4):
     """Press the key as a person does, again if need be: Python drops an interruption that falls into a finaliser."""
     for _ in range(presses):
         running.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
-            return running.communicate(timeout=10)[1]
+            return running.communicate(timeout=60)[1]
     running.kill()
     return running.communicate()[1]
 
