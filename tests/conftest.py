@@ -14,6 +14,18 @@ settings.register_profile("ci", derandomize=True, deadline=None)
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile("ci")
 
+EXIT_TIMEOUT = 300
+"""Seconds that a process which ran half of the tests may take to leave: what it measured is lost if it is killed."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the processes of pytest-xdist the time that they need to leave."""
+    if config.pluginmanager.hasplugin("xdist"):
+        from xdist.workermanage import NodeManager  # noqa: PLC0415  # where tests run in one process, nobody leaves
+
+        NodeManager.EXIT_TIMEOUT = EXIT_TIMEOUT
+
+
 SHARED = Path(__file__).parents[2] / "shared" / "traces"
 
 
