@@ -145,7 +145,9 @@ class Score:
         odds = [self._odds_of(concern) for concern in concerns]
         best = max(odds)
         alike = [one for one in range(len(odds)) if odds[one] >= best - ALIKE]
-        telling = max(alike, key=lambda at: (concerns[at].cell("carried"), concerns[at].cell("certainty"), odds[at]))
+        telling = max(
+            alike, key=lambda at: (concerns[at].cell("carried"), concerns[at].cell("certainty"), odds[at])
+        )
         return Assessment(1.0 / (1.0 + exp(-best)), concerns[telling])
 
     def _odds_of(self, concern: Concern) -> float:
