@@ -91,7 +91,7 @@ def test_a_token_does_not_go_over_a_network_in_clear():
 def test_a_result_that_did_not_arrive_is_sent_before_the_next_call(service):
     secret = service.token("agent")
     with listening(service.runtime) as url:
-        guard = Guard.remote(url, secret, policy=QUICK)
+        guard = Guard.remote(url, secret, policy=GuardPolicy(timeout=20.0))
         guard.session("r", "Tidy up")
         guard.propose("r", ToolCall("Bash", {"command": "cat notes"}), "c1")
         assert isinstance(guard, RemoteGuard)

@@ -79,6 +79,7 @@ class RemoteGuard(Guard):
         self.redactor = Redactor()
         self.model_identity = "service"
         self._proposals: dict[tuple[str, str], dict[str, Any]] = {}
+        self._closed = False
         self._unsent: dict[str, list[dict[str, Any]]] = {}
         self._open: dict[tuple[str, str], Decision] = {}
         self._own: deque[dict[str, Any]] = deque(maxlen=MAX_OWN)
@@ -203,7 +204,9 @@ class RemoteGuard(Guard):
         until = monotonic() + timeout
         proposal = self._proposals.pop((question.key, question.call_id), None)
         decision = question.decision
-        while proposal is not None and decision.asks and (left := until - monotonic()) > 0:
+        while (
+            proposal is not None and decision.asks and (left := until - monotonic()) > 0 and not self._closed
+        ):
             wait = min(POLL, left)
             asked = proposal | {"wait_ms": int(wait * 1000)}
             try:
@@ -233,7 +236,8 @@ class RemoteGuard(Guard):
         return self.policy.name
 
     def close(self) -> None:
-        """Send what is left, and close the connections."""
+        """Send what is left, and close the connections; nobody waits for a person's answer any more."""
+        self._closed = True
         from contextlib import suppress  # noqa: PLC0415  # once
 
         with suppress(Exception):
